@@ -1,0 +1,1 @@
+"""ultijobs, for people at a terminal."""

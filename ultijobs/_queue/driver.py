@@ -1,0 +1,190 @@
+"""The driver contract: what every backing store promises. One suite in `tests/contract` holds all of them to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from ultijobs._queue.records import (
+    ActResult,
+    AttemptRecord,
+    Beat,
+    BeatAnswer,
+    CatalogEntry,
+    ClaimAsk,
+    ClaimedJob,
+    CrashPolicy,
+    Enqueued,
+    NewJob,
+    Reaped,
+    RequeueAsk,
+    Settlement,
+    Signal,
+    StepAnswer,
+    StepRecord,
+    StepWrite,
+    Verdict,
+    WorkerBeat,
+    WorkerOrder,
+)
+from ultijobs._queue.views import (
+    ActivityEntry,
+    ActivityRow,
+    Cause,
+    Count,
+    Health,
+    JobPage,
+    JobRow,
+    LeaseRow,
+    QueueRow,
+    Sort,
+    Stats,
+    WorkerRow,
+)
+from ultijobs._queue.where import Where
+
+__all__ = ["Driver", "InspectionStore", "LeaseLink"]
+
+
+class LeaseLink(Protocol):
+    """A connection of its own for the lease keeper, opened, used and closed on the keeper's loop."""
+
+    async def open(self) -> None: ...
+    async def renew(self, beats: Sequence[Beat], lease: timedelta) -> list[BeatAnswer]:
+        """Extends each lease to the database's now plus `lease`, one statement for all; answers in the order given."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class InspectionStore(Protocol):
+    """Bounded reads. None locks, none writes, none costs what history costs."""
+
+    async def now(self) -> datetime:
+        """The clock that all stored times are in."""
+        ...
+
+    async def stats(self, queue: str | None = None, tenant: str | None = None) -> Stats: ...
+    async def queues(self) -> list[QueueRow]: ...
+    async def jobs(
+        self, where: Where, *, sort: Sort = Sort.NEWEST, after: str | None = None, limit: int = 100
+    ) -> JobPage:
+        """One keyset page; `after` is the `next` of the page before."""
+        ...
+
+    async def job(self, id: UUID, *, tenant: str | None = None) -> JobRow | None: ...
+    async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
+        """Ids that end with these hex digits (at least 6), `limit` at the most."""
+        ...
+
+    async def input(self, id: UUID) -> str | None:
+        """The stored JSON text of the input; lists never carry it."""
+        ...
+
+    async def steps(self, run_id: UUID) -> list[StepRecord]: ...
+    async def attempts(self, run_id: UUID) -> list[AttemptRecord]: ...
+    async def count(self, where: Where, *, cap: int = 10_000) -> Count: ...
+    async def targets(
+        self, where: Where, *, as_of: datetime, after: UUID | None = None, limit: int = 500
+    ) -> list[UUID]:
+        """Ids by id, not touched later than `as_of` (`updated_at`); what an act is applied to, page by page."""
+        ...
+
+    async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]: ...
+    async def leases(self, *, limit: int = 200) -> list[LeaseRow]: ...
+    async def workers(self) -> list[WorkerRow]: ...
+    async def catalog(self, kind: str | None = None) -> list[CatalogEntry]: ...
+    async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]: ...
+    async def health(self) -> Health: ...
+
+
+class Driver(Protocol):
+    """A queue's store. Verbs take many and answer in the order given; all times are the store's own clock."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, without any password."""
+        ...
+
+    @property
+    def inspect(self) -> InspectionStore: ...
+
+    async def open(self, role: str = "app") -> None:
+        """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).
+
+        Raises `SchemaOutdated` for a missing, older or incompatible schema, `DriverUnavailable` when away.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+    # -- jobs ------------------------------------------------------------------------------------------
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[Enqueued]:
+        """Inserts or dedupes all of them in one transaction: the caller's `tx`, else its own."""
+        ...
+
+    async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:
+        """Claims due rows in claim order (priority, run_at, id); each gets a new, never reused lease number."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Applies what still holds its lease number, with attempt rows for all outcomes but ok and suspended."""
+        ...
+
+    def lease_link(self) -> LeaseLink: ...
+
+    async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
+        """Ends claims whose lease lapsed: due again after their back-off, or stopped when attempts are used up.
+
+        Also frees twins whose predecessor is gone. Safe to call from every worker at once.
+        """
+        ...
+
+    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+        """How long until the next row of these becomes due; None when there is none. Bounded, may be early."""
+        ...
+
+    # -- steps -----------------------------------------------------------------------------------------
+    async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]: ...
+    async def record_steps(self, writes: Sequence[StepWrite]) -> list[StepAnswer]: ...
+
+    # -- acts ------------------------------------------------------------------------------------------
+    async def requeue(self, ask: RequeueAsk) -> list[ActResult]:
+        """All rows of one call in one transaction per row's own success or refusal; step records go with it."""
+        ...
+
+    async def cancel(
+        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
+    ) -> list[ActResult]:
+        """Live rows become `cancelled` at once; a running one is fenced and its worker told."""
+        ...
+
+    async def pause(self, queue: str, *, actor: str, reason: str | None, duration: timedelta | None) -> bool:
+        """True when this call paused it. A paused queue is not claimed; `duration` resumes it by itself."""
+        ...
+
+    async def resume(self, queue: str) -> bool: ...
+    async def order_worker(self, worker_id: str, order: WorkerOrder) -> int:
+        """How many live workers of that name were told."""
+        ...
+
+    async def open_activity(self, entry: ActivityEntry) -> UUID: ...
+    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> None: ...
+
+    # -- what workers tell -----------------------------------------------------------------------------
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder: ...
+    async def publish_catalog(self, entries: Sequence[CatalogEntry]) -> None: ...
+    async def housekeep(self) -> None:
+        """Makes history's days ahead and forgets workers long gone; cheap, safe at any time."""
+        ...
+
+    def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:
+        """Calls back for each hint, on the running loop. A hint may be lost: polling stays the truth."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[object]:
+        """A transaction of the driver's own, to pass as `tx`: commits at the end, rolls back on an exception."""
+        ...

@@ -1,0 +1,279 @@
+"""The values that inspection reads: one shape per thing, used by every surface. Field names are column names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+from uuid import UUID
+
+from ultijobs._queue.records import Progress
+
+__all__ = [
+    "ActivityEntry",
+    "ActivityRow",
+    "Cause",
+    "Count",
+    "Health",
+    "JobPage",
+    "JobRow",
+    "LeaseRow",
+    "QueueRow",
+    "Snapshot",
+    "Sort",
+    "Stats",
+    "TableHealth",
+    "WaitingOn",
+    "WorkerRow",
+]
+
+
+class WaitingOn(StrEnum):
+    """Why a job that lives is not running."""
+
+    DELAY = "delay"
+    BACKOFF = "backoff"
+    PAUSED = "paused"
+    NO_WORKER = "no-worker"
+    SLOT = "slot"
+    TENANT = "tenant"
+    RATE = "rate"
+    SLEEP = "sleep"
+    EVENT = "event"
+    BEHIND = "behind"
+
+
+class Sort(StrEnum):
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    DUE = "due"
+    STOPPED = "stopped"
+    """Last stopped first; for dead and failed rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number and how far it can be trusted: `capped` means at least, `estimate` from statistics."""
+
+    value: int
+    kind: Literal["exact", "capped", "estimate"] = "exact"
+
+    def __str__(self) -> str:
+        if self.kind == "capped":
+            return f"{self.value:,}+"
+        return f"~{self.value:,}" if self.kind == "estimate" else f"{self.value:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job as stored, without its input. `state` is text: a newer release's word is shown as it is."""
+
+    id: UUID
+    run_id: UUID
+    name: str
+    queue: str
+    state: str
+    attempt: int
+    max_attempts: int
+    priority: int
+    idempotency_key: str | None
+    tenant_id: str | None
+    run_at: datetime
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    lease_no: int
+    lease_until: datetime | None
+    worker_id: str | None
+    last_error: str | None
+    error_code: str | None
+    fingerprint: str | None
+    stop_reason: str | None
+    cancel_reason: str | None
+    traceparent: str | None
+    enqueued_by: str | None
+    code_version: str | None
+    running_step: str | None = None
+    progress: Progress | None = None
+    waiting_on: WaitingOn | None = None
+    behind: UUID | None = None
+    lane: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    rows: list[JobRow]
+    next: str | None
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue: `state` is running, paused or unserved. Counts are capped."""
+
+    queue: str
+    state: Literal["running", "paused", "unserved"]
+    ready: Count
+    delayed: Count
+    running: int
+    suspended: Count
+    dead: Count
+    oldest_ready_ms: int | None
+    capacity: int
+    """Slots of live workers that serve it."""
+    workers: int
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    resume_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    queues: list[QueueRow]
+    totals: Mapping[str, Count]
+    """One key per job state."""
+    oldest_ready_ms: int | None
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Stopped jobs that stopped for the same reason: stop reason and error fingerprint."""
+
+    stop_reason: str | None
+    fingerprint: str | None
+    error_code: str | None
+    error: str | None
+    count: Count
+    first_at: datetime
+    last_at: datetime
+    jobs: Mapping[str, int]
+    queues: Mapping[str, int]
+    tenants: int
+    step: str | None
+    sample: tuple[UUID, ...]
+    retried: int = 0
+    """Jobs of this cause that an act retried since."""
+    died_again: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRow:
+    id: UUID
+    run_id: UUID
+    name: str
+    queue: str
+    tenant_id: str | None
+    worker_id: str | None
+    attempt: int
+    max_attempts: int
+    lease_no: int
+    running_step: str | None
+    started_at: datetime | None
+    lease_until: datetime
+    expired: bool
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process; `state` is healthy, idle, wedged, draining, drained or gone."""
+
+    worker_id: str
+    instance: UUID
+    host: str
+    pid: int
+    version: str
+    code_version: str | None
+    environment: str | None
+    state: str
+    queues: tuple[str, ...]
+    names: tuple[str, ...]
+    concurrency: int
+    running: int
+    free_slots: int
+    started_at: datetime
+    heartbeat_at: datetime
+    claimed_at: datetime | None
+    settled_at: datetime | None
+    loop_lag_ms: int
+    rss_bytes: int
+    listening: bool
+    counters: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityEntry:
+    """What an operator is about to do, before it is done."""
+
+    actor: str
+    source: str
+    """`cli`, `tui` or `api`."""
+    action: str
+    target: str
+    reason: str | None = None
+    as_of: datetime | None = None
+    matched: int | None = None
+    equivalent: str | None = None
+    """The command that does the same."""
+    detail: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityRow:
+    id: UUID
+    at: datetime
+    actor: str
+    source: str
+    action: str
+    target: str
+    reason: str | None
+    as_of: datetime | None
+    matched: int | None
+    done: int | None
+    refused: int | None
+    failed: int | None
+    finished_at: datetime | None
+    equivalent: str | None
+    detail: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A session that holds back vacuum."""
+
+    pid: int
+    application: str
+    state: str
+    age_ms: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    table: str
+    live: int
+    dead: int
+    last_autovacuum: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The database as part of the patient. What a driver cannot answer is empty, and `kind` says which it is."""
+
+    kind: Literal["postgres", "memory"]
+    version: str
+    schema_version: int
+    connections: int
+    connection_limit: int
+    snapshots: list[Snapshot]
+    tables: list[TableHealth]
+    blocked: int
+    listeners: int
+    notify_queue: float
+    as_of: datetime

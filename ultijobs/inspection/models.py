@@ -1,0 +1,180 @@
+"""What inspection answers beyond the stored rows: details, reasons, incidents, plans and their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+from uuid import UUID
+
+from ultijobs._queue.records import AttemptRecord, StepRecord
+from ultijobs._queue.views import Cause, Count, JobRow, QueueRow, Stats, WaitingOn
+from ultijobs._queue.where import Where
+
+__all__ = [
+    "ActOutcome",
+    "Action",
+    "JobDetail",
+    "Overview",
+    "Plan",
+    "PlanOptions",
+    "Refusal",
+    "Stuck",
+    "StuckKind",
+    "Target",
+    "Why",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """One job whole: its row, the steps of its run in order of their position, and every recorded attempt."""
+
+    row: JobRow
+    steps: list[StepRecord]
+    attempts: list[AttemptRecord]
+    retry_delays_ms: list[int]
+    """Delays still to come, without jitter, by the catalogue's policy; empty when the name is not in it."""
+    input: str | None = None
+    """JSON text, redacted; None unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a job is where it is; `waiting_on` is None for one that runs or has stopped."""
+
+    id: UUID
+    state: str
+    waiting_on: WaitingOn | None
+    since: datetime
+    holder: str | None
+    """Who or what it waits for: a worker, a queue with its reason, another job."""
+    frees: str
+    """What would free it, as one line; a command where there is one."""
+
+
+class StuckKind(StrEnum):
+    DEAD = "dead letters"
+    STARVING = "queue starving"
+    PAUSED = "queue paused"
+    LEASE = "lease expired"
+    NO_WORKER = "no worker"
+    FAILED_DETECTOR = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """One line of an incident: what is stuck, why, since when, who holds it, and what to do."""
+
+    key: str
+    """Stable across refreshes."""
+    kind: StuckKind
+    severity: Literal[0, 1, 2]
+    """2 is urgent, 1 wants a look, 0 is for information."""
+    count: Count
+    why: str
+    since: datetime | None
+    last: datetime | None
+    held_by: str | None
+    where: str | None
+    """The filter that lists it."""
+    queue: str | None = None
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    as_of: datetime
+    stats: Stats
+    stuck: list[Stuck]
+    running: int
+    capacity: int
+    workers: int
+    oldest_ready_ms: int | None
+    queues: list[QueueRow]
+    unserved_names: Mapping[str, Count] = field(default_factory=dict[str, Count])
+
+
+class Action(StrEnum):
+    RETRY = "retry"
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    DRAIN_WORKER = "drain-worker"
+    RESUME_WORKER = "resume-worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an act is for: exactly one of a filter, ids, a queue, a worker."""
+
+    where: Where | None = None
+    text: str | None = None
+    """The filter as written, for the equivalent command."""
+    ids: tuple[UUID, ...] = ()
+    queue: str | None = None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    from_step: str | None = None
+    only_step: str | None = None
+    allow_done: bool = False
+    reason: str | None = None
+    duration: timedelta | None = None
+    """Of a pause: resumes by itself after it."""
+    tenant: str | None = None
+    as_of: datetime | None = None
+    """Rows touched later are left alone; the database's now when None."""
+    limit: int | None = None
+    """At most this many rows, oldest id first: a canary is a plan with limit 1."""
+    exit: bool = False
+    """Of a drained worker: it ends instead of standing by."""
+    batch: int = 500
+    pause: timedelta = timedelta(0)
+    """Between batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    id: UUID | None
+    code: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an act would do. Made first, shown, then applied: what arrives after `as_of` is not touched."""
+
+    action: Action
+    target: Target
+    options: PlanOptions
+    as_of: datetime
+    matched: Count
+    queues: Mapping[str, int]
+    tenants: int
+    samples: tuple[UUID, ...]
+    refused: tuple[Refusal, ...]
+    """Of the rows looked at (the first 200): those that would be refused, and why."""
+    reruns: tuple[str, ...]
+    """Steps that a retry runs again, as far as the sample tells."""
+    replays: tuple[str, ...]
+    """Steps that it replays from storage."""
+    warnings: tuple[str, ...]
+    equivalent: str
+    """The command that does the same."""
+    inverse: Action | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActOutcome:
+    matched: int
+    done: tuple[UUID, ...]
+    refused: tuple[Refusal, ...]
+    failed: tuple[Refusal, ...]
+    activity_id: UUID
+    stopped: bool = False
+    """True when the caller stopped it between two batches."""
