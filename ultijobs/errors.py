@@ -119,8 +119,8 @@ class UltijobsError(Exception):
     """A failure with a code, its cause and one line that mends it.
 
     Subclass it with `code` (and `retry`) for an application's own errors: a subclass counts as registered. `retry` says
-    what a worker does when a handler raises it: stop (`terminal`), try again by the policy (`retryable`, None), or after
-    `meta["retry_after_seconds"]` (`retry-after`). A code of the library cannot be taken by a second class.
+    what a worker does when a handler raises it: stop (`terminal`), try again by the policy (`retryable`, None), or try
+    again after `meta["retry_after_seconds"]` (`retry-after`). A code of the library cannot be taken by a second class.
     """
 
     code: ClassVar[str] = "X_ERROR"

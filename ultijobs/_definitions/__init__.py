@@ -1,0 +1,1 @@
+"""What an application declares: jobs, tasks, backfills. Pure values, no I/O."""

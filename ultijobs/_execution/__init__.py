@@ -1,0 +1,1 @@
+"""One claimed job, run to one outcome."""

@@ -1,0 +1,1 @@
+"""What a handler sees: steps that replay, and the context of its attempt."""

@@ -1,0 +1,1 @@
+"""The process that claims, runs, renews and settles."""

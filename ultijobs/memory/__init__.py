@@ -1,0 +1,1 @@
+"""The in-process driver, for the tests of applications."""
