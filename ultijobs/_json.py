@@ -1,0 +1,107 @@
+"""JSON that a database stores and gives back unchanged; what is not is refused with its path."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from ultijobs._text import storable, unstorable
+from ultijobs.errors import PayloadInvalid
+
+__all__ = ["DEEPEST", "decode", "encode", "refuse_unstorable"]
+
+DEEPEST: Final = 100
+"""How deep a value may be nested; every JSON parser on the way reads it."""
+
+_PLAIN: Final = (type(None), bool, int, float, str, list, dict)
+
+
+def encode(value: object, *, what: str, fix: str | None = None, limit: int | None = None, exact: bool = False) -> str:
+    """The JSON text of `value`: None, bool, int, finite float, str, list, and dict with str keys.
+
+    `exact` refuses subclasses of those (an IntEnum, a numpy float), which would come back as another type. Raises
+    `PayloadInvalid` with `path` for anything else, for U+0000, a lone surrogate, a nesting deeper than `DEEPEST`, and
+    for a text of more than `limit` bytes.
+    """
+    for path, problem in _problems(value, exact=exact):
+        raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=fix, meta={"path": path})
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if limit is not None and len(text) * 4 > limit and (size := len(text.encode())) > limit:
+        raise PayloadInvalid(
+            f"{what} has {size} bytes as JSON, more than the limit of {limit}",
+            fix="store the data elsewhere and pass a reference, or raise App(sizes=Sizes(…))",
+            meta={"path": "$", "size": size, "limit": limit},
+        )
+    return text
+
+
+def decode(text: str) -> Any:
+    """The value of a JSON text that `encode` made."""
+    return json.loads(text)
+
+
+def refuse_unstorable(text: str, *, what: str) -> None:
+    """Raises `PayloadInvalid` with `what` as the path when `text` has U+0000 or a lone surrogate."""
+    found = unstorable(text)
+    if found is not None:
+        raise PayloadInvalid(
+            f"{what} holds {found}, which no database stores",
+            fix=f"remove the character from the {what}",
+            meta={"path": what},
+        )
+
+
+def _problems(value: object, *, exact: bool) -> Iterator[tuple[str, str]]:
+    # A stack, not recursion: the value may be nested deeper than the interpreter's own limit.
+    pending: list[tuple[str, object, int]] = [("$", value, 1)]
+    while pending:
+        path, item, depth = pending.pop()
+        problem = _problem(item, depth, exact=exact)
+        if problem is not None:
+            yield path, problem
+            return
+        if isinstance(item, dict):
+            for key, child in cast("dict[object, object]", item).items():
+                bad = _key_problem(key, exact=exact)
+                if bad is not None:
+                    yield path, bad
+                    return
+                pending.append((_member(path, str(key)), child, depth + 1))
+        elif isinstance(item, list):
+            pending.extend(
+                (f"{path}[{index}]", child, depth + 1) for index, child in enumerate(cast("list[object]", item))
+            )
+
+
+def _problem(item: object, depth: int, *, exact: bool) -> str | None:
+    if depth > DEEPEST:
+        return f"is nested deeper than {DEEPEST} levels"
+    if (type(item) not in _PLAIN) if exact else (not isinstance(item, _PLAIN)):
+        return f"is a {type(item).__qualname__}, which JSON does not carry"
+    if isinstance(item, str):
+        found = unstorable(item)
+        return None if found is None else f"holds {found}, which no database stores"
+    if isinstance(item, float) and not math.isfinite(item):
+        return f"is {item!r}, which JSON does not carry"
+    if isinstance(item, int) and _too_long(item):
+        return f"is a whole number of more than {sys.get_int_max_str_digits()} digits"
+    return None
+
+
+def _key_problem(key: object, *, exact: bool) -> str | None:
+    if (type(key) is not str) if exact else (not isinstance(key, str)):
+        return f"has the key {key!r}, a {type(key).__qualname__}; a JSON key is a text"
+    found = unstorable(cast("str", key))
+    return None if found is None else f"has a key that holds {found}, which no database stores"
+
+
+def _too_long(item: int) -> bool:
+    most = sys.get_int_max_str_digits()
+    return most > 0 and item.bit_length() > most * 3.32
+
+
+def _member(path: str, key: str) -> str:
+    return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(storable(key), ensure_ascii=False)}]"
