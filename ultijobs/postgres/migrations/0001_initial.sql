@@ -1,3 +1,4 @@
+-- compatible-from: 1
 -- Every name is written as {schema}.name and rendered once. Columns that claims, renewals and settlements
 -- change stand first and together, so that a new row version shares its page and WAL holds only the changed middle.
 
@@ -283,7 +284,7 @@ create index x_activity_at on {schema}.x_activity (at);
 
 -- History's days are made and dropped by functions that the migrating role owns, so that a worker needs no DDL rights.
 create function {schema}.x_history_ahead(days int) returns int
-language plpgsql security definer set search_path = pg_catalog as $$
+language plpgsql security definer set search_path = pg_catalog as $ultijobs$
 declare
   made int := 0;
   today date := (now() at time zone 'UTC')::date;
@@ -305,7 +306,7 @@ begin
     end if;
   end loop;
   return made;
-end $$;
+end $ultijobs$;
 revoke all on function {schema}.x_history_ahead(int) from public;
 
 select {schema}.x_history_ahead(7);

@@ -1,0 +1,57 @@
+"""What a failure of the database means: away for now, or a mistake that a second try repeats."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from ultijobs.errors import DriverUnavailable
+from ultijobs.postgres.dsn import Dsn
+
+__all__ = ["is_away", "translated", "unavailable"]
+
+_AWAY: Final = (
+    OSError,
+    EOFError,
+    asyncio.TimeoutError,
+    ssl.SSLError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+)
+
+
+def is_away(failure: BaseException) -> bool:
+    """True when the same call can succeed later: connection lost or refused, server restarting, time limit hit."""
+    return isinstance(failure, _AWAY) and not isinstance(failure, asyncpg.DataError)
+
+
+def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:
+    """The failure as users see it: where, and why, without a password."""
+    reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
+    return DriverUnavailable(f"{dsn.shown} does not answer: {reason}", meta={"url": dsn.shown})
+
+
+@contextmanager
+def translated(dsn: Dsn) -> Generator[None]:
+    """Raises `DriverUnavailable` for what `is_away`; all else goes on unchanged."""
+    try:
+        yield
+    except Exception as failure:
+        if is_away(failure):
+            raise unavailable(dsn, failure) from failure
+        raise
