@@ -1,0 +1,44 @@
+"""Opens a driver by its URL. Each backing is imported only when its scheme is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, cast
+
+from ultijobs._queue.driver import Driver
+from ultijobs.errors import Invariant, NotImplementedYet
+
+__all__ = ["driver_for"]
+
+_LATER: Final = {"redis": "redis", "rediss": "redis", "nats": "nats", "tls": "nats"}
+_FIX: Final = "use postgresql://USER@HOST/DB, embedded:DIR or memory:"
+
+
+def driver_for(url: str, schema: str = "public") -> Driver:
+    """The driver that `url` names, not opened yet.
+
+    Raises `Invariant` for a scheme that is unknown or missing and `NotImplementedYet` for one that is planned. No
+    message repeats the URL beyond its scheme, since it may hold a password.
+    """
+    scheme, colon, rest = url.partition(":")
+    scheme = scheme.strip().lower()
+    if not colon:
+        raise Invariant("the database URL has no scheme", fix=_FIX)
+    if scheme in _LATER:
+        raise NotImplementedYet(f"the {_LATER[scheme]} driver is not built yet", fix=_FIX)
+    match scheme:
+        case "postgresql" | "postgres":
+            return _load("ultijobs.postgres", "PostgresDriver")(url, schema=schema)
+        case "embedded":
+            if not rest:
+                raise Invariant("embedded: names no directory", fix="write embedded:DIR, such as embedded:.ultijobs")
+            return _load("ultijobs.postgres.embedded", "EmbeddedDriver")(rest, schema=schema)
+        case "memory":
+            return _load("ultijobs.memory", "MemoryDriver")()
+        case _:
+            raise Invariant(f"no driver answers to the scheme {scheme[:20]!r}", fix=_FIX)
+
+
+def _load(module: str, name: str) -> Callable[..., Driver]:
+    return cast("Callable[..., Driver]", getattr(import_module(module), name))
