@@ -37,8 +37,8 @@ class Coalescer(Generic[T, R]):
     """Batches calls of `send`, at most `lanes` at a time with at most `limit` items each.
 
     `send` answers in the order of its items. An error of a class in `transient` is tried again by `backoff` for the
-    items that are still `useful`, the others get the error; `backoff=None` gives it to all of them at once. Any other error
-    speaks of the data: the batch is split in halves until the item that causes it stands alone and gets it.
+    items that are still `useful`, the others get the error; `backoff=None` gives it to all of them at once. Any other
+    error speaks of the data: the batch is split in halves until the item that causes it stands alone and gets it.
     """
 
     def __init__(
