@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from ultijobs._queue.records import AttemptRecord, CatalogEntry, JobState, Outcome, StepRecord, StopReason
+from ultijobs._queue.records import (
+    AttemptRecord,
+    CatalogEntry,
+    JobState,
+    Outcome,
+    Progress,
+    StepRecord,
+    StepStatus,
+    StopReason,
+)
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,
@@ -21,6 +30,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
+from ultijobs._text import inert
 from ultijobs.inspection.filter import format_where, parse_where
 from ultijobs.inspection.models import (
     Action,
@@ -58,12 +68,14 @@ __all__ = [
     "Overview",
     "Plan",
     "PlanOptions",
+    "Progress",
     "QueueRow",
     "Refusal",
     "Snapshot",
     "Sort",
     "Stats",
     "StepRecord",
+    "StepStatus",
     "StopReason",
     "Stuck",
     "StuckKind",
@@ -75,5 +87,6 @@ __all__ = [
     "Why",
     "WorkerRow",
     "format_where",
+    "inert",
     "parse_where",
 ]
