@@ -1,1 +1,5 @@
-"""The in-process driver, for the tests of applications."""
+"""The driver in memory, for unit tests of applications: the same contract as Postgres, under a clock of the test's."""
+
+from ultijobs.memory._driver import MemoryDriver
+
+__all__ = ["MemoryDriver"]

@@ -1,0 +1,167 @@
+"""Handing rows to workers, and taking them back from those that vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from heapq import nsmallest
+from uuid import UUID
+
+from ultijobs._queue.records import (
+    ClaimAsk,
+    ClaimedJob,
+    CrashPolicy,
+    JobState,
+    Outcome,
+    Reaped,
+    SignalKind,
+    StopReason,
+    UniqueMode,
+)
+from ultijobs.memory._store import Row, Store
+
+__all__ = ["claim", "next_due", "reap"]
+
+_LEASE_LOST = "X_JOB_LEASE_LOST"
+_MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
+
+
+def claim(store: Store, ask: ClaimAsk) -> list[ClaimedJob]:
+    now = store.now()
+    picked: list[Row] = []
+    for queue, slots in ask.queues.items():
+        wanted = min(slots, ask.limit - len(picked))
+        if wanted <= 0 or store.pause_of(queue, now) is not None:
+            continue
+        due = (row for row in _waiting(store, {queue}, set(ask.names)) if row.run_at <= now and row.id not in ask.skip)
+        picked.extend(nsmallest(wanted, due, key=_order))
+    picked.sort(key=_order)
+    return [_take(store, row, ask, now) for row in picked]
+
+
+def next_due(store: Store, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+    now = store.now()
+    dues: list[datetime] = []
+    for row in _waiting(store, set(queues), set(names)):
+        pause = store.pause_of(row.queue, now)
+        if pause is None:
+            dues.append(row.run_at)
+        elif pause.resume_at is not None:
+            dues.append(max(row.run_at, pause.resume_at))
+    return None if not dues else max(min(dues) - now, timedelta(0))
+
+
+def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[Reaped]:
+    now = store.now()
+    lapsed = [row for row in store.jobs.values() if row.lease_until is not None and row.lease_until < now]
+    reaped = [_end_claim(store, row, policies.get(row.name), now) for row in nsmallest(limit, lapsed, key=_by_lapse)]
+    for row in list(store.jobs.values()):
+        if row.behind is not None:
+            ahead = store.jobs.get(row.behind)
+            if ahead is None or not ahead.live:
+                store.free_twins(row.behind, now)
+    return reaped
+
+
+def _waiting(store: Store, queues: set[str], names: set[str]) -> Iterator[Row]:
+    for row in store.jobs.values():
+        if row.state in {"ready", "suspended"} and row.behind is None and row.queue in queues and row.name in names:
+            yield row
+
+
+def _order(row: Row) -> tuple[int, datetime, UUID]:
+    return (-row.priority, row.run_at, row.id)
+
+
+def _by_lapse(row: Row) -> tuple[datetime | None, UUID]:
+    return (row.lease_until, row.id)
+
+
+def _take(store: Store, row: Row, ask: ClaimAsk, now: datetime) -> ClaimedJob:
+    row.state = "running"
+    row.attempt += 1
+    row.claims += 1
+    row.lease_no = store.next_lease_no()
+    row.lease_until = now + ask.lease
+    row.worker_id = ask.worker_id
+    row.started_at = now
+    row.updated_at = now
+    row.progress = None
+    row.key_held = row.key_held and row.unique is UniqueMode.LIVE
+    return ClaimedJob(
+        id=row.id,
+        run_id=row.run_id,
+        name=row.name,
+        queue=row.queue,
+        tenant_id=row.tenant_id,
+        lane=row.lane,
+        priority=row.priority,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        claims=row.claims,
+        lease_no=row.lease_no,
+        input=row.input,
+        unique=row.unique,
+        run_at=row.run_at,
+        created_at=row.created_at,
+        claimed_at=now,
+        enqueued_by=row.enqueued_by,
+        traceparent=row.traceparent,
+        code_version=row.code_version,
+    )
+
+
+def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime) -> Reaped:
+    policy = policy or CrashPolicy(row.name, "exponential", timedelta(seconds=1), timedelta(hours=1))
+    code = row.abandoned or _LEASE_LOST
+    worker = row.worker_id
+    store.record_attempt(
+        row,
+        Outcome.LOST,
+        now,
+        worker_id=worker,
+        error_code=code,
+        error=f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}",
+    )
+    if row.attempt >= row.max_attempts:
+        row.stop_reason = StopReason.LEASE_EXHAUSTED
+        row.error_code = _MAX_ATTEMPTS
+        row.fingerprint = None
+        row.last_error = _exhausted(store, row)
+        store.finish(row, JobState.DEAD if policy.dead_letter else JobState.FAILED, now)
+    else:
+        row.state = "ready"
+        row.error_code = code
+        row.last_error = f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}"
+        row.run_at = now + _back_off(policy, row.attempt)
+        row.updated_at = now
+        row.release()
+        store.signals.send(SignalKind.QUEUE, row.queue)
+    row.worker_id = None
+    return Reaped(
+        id=row.id,
+        run_id=row.run_id,
+        name=row.name,
+        queue=row.queue,
+        lease_no=row.lease_no,
+        attempt=row.attempt,
+        worker_id=worker,
+        state=JobState(row.shown_state(now)),
+    )
+
+
+def _exhausted(store: Store, row: Row) -> str:
+    lost = [a.worker_id for a in store.attempts[row.run_id].values() if a.outcome == Outcome.LOST and a.worker_id]
+    return f"{_MAX_ATTEMPTS}: attempt {row.attempt} of {row.max_attempts} took down {', '.join(dict.fromkeys(lost))}"
+
+
+def _back_off(policy: CrashPolicy, attempt: int) -> timedelta:
+    factor = 1
+    if policy.backoff == "linear":
+        factor = attempt
+    elif policy.backoff == "exponential":
+        factor = 1 << (attempt - 1)
+    # Compared by division: a timedelta overflows long before the cap could be applied.
+    if policy.delay and factor > policy.max_delay / policy.delay:
+        return policy.max_delay
+    return policy.delay * factor

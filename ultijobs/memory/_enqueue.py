@@ -1,0 +1,162 @@
+"""Inserting jobs: the key they hold, whom they wait behind, and transactions that keep them back until the commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+
+from ultijobs._queue.records import Enqueued, JobState, NewJob, SignalKind, UniqueMode
+from ultijobs.errors import DriverUnavailable, Invariant
+from ultijobs.memory._store import Key, Row, Store
+
+__all__ = ["Transaction", "Transactions"]
+
+_PATIENCE_S = 5.0
+"""How long an enqueue waits for another transaction to decide about its key."""
+
+
+class Transaction:
+    """Rows that nobody else sees until the commit."""
+
+    __slots__ = ("ended", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.ended = False
+
+    def holder(self, key: Key) -> Row | None:
+        return next((row for row in self.rows if row.key == key), None)
+
+
+class Transactions:
+    """All enqueues pass through here, those of a caller's transaction and those of their own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._open: list[Transaction] = []
+
+    @contextlib.asynccontextmanager
+    async def begin(self) -> AsyncGenerator[Transaction]:
+        tx = Transaction()
+        with self._store.lock:
+            self._open.append(tx)
+        try:
+            yield tx
+        except BaseException:
+            self._end(tx, keep=False)
+            raise
+        else:
+            self._end(tx, keep=True)
+
+    async def enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
+        if tx is not None and not isinstance(tx, Transaction):
+            raise Invariant(
+                f"the memory driver cannot join a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
+                fix="pass tx=False, or open one with `async with driver.transaction() as tx:`",
+            )
+        for job in jobs:
+            _check(job)
+        keys = {key for job in jobs if (key := _key(job)) is not None}
+        deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+        while True:
+            with self._store.lock:
+                if tx is not None and tx.ended:
+                    raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
+                if not any(other.holder(key) for other in self._open if other is not tx for key in keys):
+                    return self._insert_all(jobs, tx)
+            if asyncio.get_running_loop().time() >= deadline:
+                raise DriverUnavailable(
+                    f"a transaction that holds the key of {jobs[0].name} did not end within {_PATIENCE_S:.0f} s",
+                    fix="commit or roll back the other transaction first",
+                )
+            await asyncio.sleep(0.002)
+
+    def _insert_all(self, jobs: Sequence[NewJob], tx: Transaction | None) -> list[Enqueued]:
+        now = self._store.now()
+        answers: list[Enqueued] = []
+        fresh: list[Row] = []
+        for job in jobs:
+            row, deduped = self._insert(job, tx, now)
+            answers.append(Enqueued(row.id, row.run_id, deduped, JobState(row.shown_state(now))))
+            if not deduped:
+                fresh.append(row)
+                if tx is None:
+                    self._store.put(row)
+                else:
+                    tx.rows.append(row)
+        if tx is None:
+            self._announce(fresh)
+        return answers
+
+    def _insert(self, job: NewJob, tx: Transaction | None, now: datetime) -> tuple[Row, bool]:
+        """The new row, not filed yet, or the one that is there already."""
+        known = self._store.find(job.id) or next((r for r in (tx.rows if tx else ()) if r.id == job.id), None)
+        if known is not None:
+            return known, True
+        row = _row(job, now)
+        if row.key is None:
+            return row, False
+        if tx is not None and (own := tx.holder(row.key)) is not None:
+            return own, True
+        twins = self._store.live_twins(row.key)
+        holder = next((twin for twin in twins if twin.key_held), None)
+        if holder is not None:
+            return holder, True
+        if twins and row.unique is UniqueMode.RERUN:
+            row.behind = twins[-1].id
+        return row, False
+
+    def _end(self, tx: Transaction, *, keep: bool) -> None:
+        with self._store.lock:
+            tx.ended = True
+            self._open.remove(tx)
+            if keep:
+                for row in tx.rows:
+                    self._store.put(row)
+                self._announce(tx.rows)
+
+    def _announce(self, rows: Sequence[Row]) -> None:
+        for queue in dict.fromkeys(row.queue for row in rows):
+            self._store.signals.send(SignalKind.QUEUE, queue)
+
+
+def _key(job: NewJob) -> Key | None:
+    return None if job.idempotency_key is None else (job.name, job.tenant_id or "", job.idempotency_key)
+
+
+def _check(job: NewJob) -> None:
+    if job.run_at is None:
+        return
+    if job.delay is not None:
+        raise Invariant(f"{job.name} is given both a delay and a run_at", fix="give one of them")
+    if job.run_at.tzinfo is None:
+        raise Invariant(f"the run_at of {job.name} has no time zone", fix="pass an aware datetime")
+
+
+def _row(job: NewJob, now: datetime) -> Row:
+    due = now if job.delay is None else now + job.delay
+    if job.run_at is not None:
+        due = job.run_at
+    due = max(due, now)
+    return Row(
+        id=job.id,
+        run_id=job.id,
+        name=job.name,
+        queue=job.queue,
+        tenant_id=job.tenant_id,
+        idempotency_key=job.idempotency_key,
+        unique=job.unique,
+        lane=job.lane,
+        priority=job.priority,
+        max_attempts=job.max_attempts,
+        input=job.input,
+        run_at=due,
+        due_at=due,
+        created_at=now,
+        updated_at=now,
+        enqueued_by=job.enqueued_by,
+        traceparent=job.traceparent,
+        code_version=job.code_version,
+    )

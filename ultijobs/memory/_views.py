@@ -1,0 +1,122 @@
+"""Rows as inspection shows them, with the reason why one that lives is not running."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ultijobs._queue.records import StepStatus
+from ultijobs._queue.views import JobRow, LeaseRow, WaitingOn, WorkerRow
+from ultijobs.memory._store import Row, Store, Worker, gone
+
+__all__ = ["job_row", "lease_row", "waiting_on", "worker_row"]
+
+
+def job_row(store: Store, row: Row, now: datetime) -> JobRow:
+    return JobRow(
+        id=row.id,
+        run_id=row.run_id,
+        name=row.name,
+        queue=row.queue,
+        state=row.shown_state(now),
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        priority=row.priority,
+        idempotency_key=row.idempotency_key,
+        tenant_id=row.tenant_id,
+        run_at=row.run_at,
+        due_at=row.due_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        lease_no=row.lease_no,
+        lease_until=row.lease_until,
+        worker_id=row.worker_id,
+        last_error=row.last_error,
+        error_code=row.error_code,
+        fingerprint=row.fingerprint,
+        stop_reason=row.stop_reason,
+        cancel_reason=row.cancel_reason,
+        traceparent=row.traceparent,
+        enqueued_by=row.enqueued_by,
+        code_version=row.code_version,
+        running_step=row.running_step,
+        progress=row.progress,
+        waiting_on=waiting_on(store, row, now),
+        behind=row.behind,
+        lane=row.lane,
+    )
+
+
+def waiting_on(store: Store, row: Row, now: datetime) -> WaitingOn | None:
+    if row.state not in {"ready", "suspended"}:
+        return None
+    if row.behind is not None:
+        return WaitingOn.BEHIND
+    if row.run_at > now:
+        if row.state == "suspended":
+            waits = any(s.status == StepStatus.WAITING for s in store.steps.get(row.run_id, {}).values())
+            return WaitingOn.EVENT if waits else WaitingOn.SLEEP
+        return WaitingOn.BACKOFF if row.attempt else WaitingOn.DELAY
+    if store.pause_of(row.queue, now) is not None:
+        return WaitingOn.PAUSED
+    beats = [worker.beat for worker in store.live_workers(now)]
+    served = any(row.queue in beat.queues and row.name in beat.names for beat in beats)
+    return WaitingOn.SLOT if served else WaitingOn.NO_WORKER
+
+
+def lease_row(row: Row, now: datetime) -> LeaseRow:
+    assert row.lease_until is not None
+    return LeaseRow(
+        id=row.id,
+        run_id=row.run_id,
+        name=row.name,
+        queue=row.queue,
+        tenant_id=row.tenant_id,
+        worker_id=row.worker_id,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        lease_no=row.lease_no,
+        running_step=row.running_step,
+        started_at=row.started_at,
+        lease_until=row.lease_until,
+        expired=row.lease_until < now,
+        progress=row.progress,
+    )
+
+
+def worker_row(worker: Worker, now: datetime) -> WorkerRow:
+    beat = worker.beat
+    return WorkerRow(
+        worker_id=beat.worker_id,
+        instance=beat.instance,
+        host=beat.host,
+        pid=beat.pid,
+        version=beat.version,
+        code_version=beat.code_version,
+        environment=beat.environment,
+        state=_worker_state(worker, now),
+        queues=beat.queues,
+        names=beat.names,
+        concurrency=beat.concurrency,
+        running=beat.running,
+        free_slots=beat.free_slots,
+        started_at=worker.started_at,
+        heartbeat_at=worker.heartbeat_at,
+        claimed_at=worker.claimed_at,
+        settled_at=worker.settled_at,
+        loop_lag_ms=beat.loop_lag_ms,
+        rss_bytes=beat.rss_bytes,
+        listening=beat.listening,
+        counters=dict(beat.counters),
+    )
+
+
+def _worker_state(worker: Worker, now: datetime) -> str:
+    if gone(worker, now):
+        return "gone"
+    if worker.beat.state in {"draining", "drained"}:
+        return worker.beat.state
+    if worker.beat.wedged:
+        return "wedged"
+    return "healthy" if worker.beat.running else "idle"
