@@ -7,6 +7,7 @@ that follows. Batches grow by themselves under load.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -65,6 +66,8 @@ class Coalescer(Generic[T, R]):
         self._pending = 0
         self._idle: asyncio.Event | None = None
         self._closed = False
+        # A flight is nobody's: made in an asker's context it would look like a task of that asker.
+        self._outside = contextvars.Context()
 
     @property
     def pending(self) -> int:
@@ -80,7 +83,7 @@ class Coalescer(Generic[T, R]):
         self._pending += 1
         if self._free and not self._kicked:
             self._kicked = True
-            asyncio.get_running_loop().call_soon(self._kick)
+            asyncio.get_running_loop().call_soon(self._kick, context=self._outside)
 
     async def ask(self, item: T) -> R:
         """The answer to `item`. An asker that is cancelled does not take its item back."""
@@ -136,7 +139,7 @@ class Coalescer(Generic[T, R]):
         if self._queue and not self._kicked and not self._closed:
             # One turn later, so that those who were just answered and ask again ride along.
             self._kicked = True
-            flight.get_loop().call_soon(self._kick)
+            flight.get_loop().call_soon(self._kick, context=self._outside)
 
     async def _fly(self, batch: list[tuple[T, Done[R]]]) -> None:
         open_batches = [batch]

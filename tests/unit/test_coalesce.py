@@ -1,6 +1,7 @@
 """Coalescing: one call for all who ask at once, an answer of its own for each."""
 
 import asyncio
+import contextvars
 from collections.abc import Sequence
 
 import pytest
@@ -171,3 +172,18 @@ def test_the_back_off_doubles_up_to_its_most():
     backoff = Backoff(first=0.1, most=1.0)
     for failures, whole in ((1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (5_000, 1.0)):
         assert all(whole / 2 <= backoff.after(failures) <= whole for _ in range(20))
+
+
+async def test_a_call_runs_outside_of_every_askers_context():
+    whose: contextvars.ContextVar[str] = contextvars.ContextVar("whose")
+    seen: list[str] = []
+
+    async def send(items: Sequence[int]) -> list[int]:
+        seen.append(whose.get("nobody"))
+        return list(items)
+
+    coalescer = Coalescer(send)
+    whose.set("an asker")
+    await coalescer.ask(1)
+    await coalescer.ask(2)
+    assert seen == ["nobody", "nobody"]
