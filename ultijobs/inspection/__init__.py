@@ -32,6 +32,7 @@ from ultijobs._queue.views import (
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
 from ultijobs.inspection.filter import format_where, parse_where
+from ultijobs.inspection.inspector import Inspector
 from ultijobs.inspection.models import (
     Action,
     ActOutcome,
@@ -58,6 +59,7 @@ __all__ = [
     "Count",
     "Field",
     "Health",
+    "Inspector",
     "JobDetail",
     "JobPage",
     "JobRow",

@@ -1,0 +1,178 @@
+"""Carries a plan out: in batches, up to its watermark, with an activity row opened before and closed after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import ActResult, RequeueAsk, WorkerOrder
+from ultijobs._queue.views import ActivityEntry
+from ultijobs.errors import Invariant, UltijobsError
+from ultijobs.inspection.commands import target_text
+from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
+from ultijobs.inspection.plans import JOB_ACTIONS
+
+__all__ = ["Actor", "apply_plan"]
+
+Progress = Callable[[int, int | None], None]
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts and from where, as the activity table keeps it."""
+
+    name: str
+    source: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    matched: int = 0
+    done: list[UUID] = field(default_factory=list[UUID])
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+    failed: list[Refusal] = field(default_factory=list[Refusal])
+    changed: int = 0
+    """Queues or workers that were told; jobs are counted in `done`."""
+    stopped: bool = False
+
+    def add(self, results: Sequence[ActResult]) -> None:
+        self.matched += len(results)
+        for result in results:
+            if result.done:
+                self.done.append(result.id)
+            else:
+                self.refused.append(Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused"))
+
+
+async def apply_plan(
+    driver: Driver, plan: Plan, actor: Actor, *, on_progress: Progress | None = None, stop: Stop | None = None
+) -> ActOutcome:
+    """Does what `plan` says; each batch is a transaction of its own, and what was done before a failure stays done.
+
+    A batch that fails is listed in `failed` and ends the run; the activity row is closed with the true counts also
+    when the caller is cancelled. After a crash the row stays open: `finished_at` is null.
+    """
+    if plan.options.batch < 1:
+        raise Invariant(f"batch is {plan.options.batch}", fix="set batch to 1 or more rows")
+    activity = await driver.open_activity(_entry(plan, actor))
+    tally = _Tally()
+    try:
+        if plan.action in JOB_ACTIONS:
+            await _jobs(driver, plan, tally, on_progress, stop)
+        else:
+            await _switch(driver, plan, actor, tally)
+    finally:
+        await asyncio.shield(
+            driver.close_activity(
+                activity,
+                matched=tally.matched,
+                done=len(tally.done) + tally.changed,
+                refused=len(tally.refused),
+                failed=len(tally.failed),
+            )
+        )
+    return ActOutcome(
+        matched=tally.matched,
+        done=tuple(tally.done),
+        refused=tuple(tally.refused),
+        failed=tuple(tally.failed),
+        activity_id=activity,
+        stopped=tally.stopped,
+    )
+
+
+def _entry(plan: Plan, actor: Actor) -> ActivityEntry:
+    options = plan.options
+    detail: dict[str, object] = {
+        name: value
+        for name in ("from_step", "only_step", "allow_done", "limit", "exit", "tenant")
+        if (value := getattr(options, name)) not in (None, False)
+    }
+    if options.duration is not None:
+        detail["duration_ms"] = int(options.duration.total_seconds() * 1000)
+    return ActivityEntry(
+        actor=actor.name,
+        source=actor.source,
+        action=str(plan.action),
+        target=target_text(plan.target),
+        reason=options.reason,
+        as_of=plan.as_of,
+        matched=plan.matched.value,
+        equivalent=plan.equivalent,
+        detail=detail,
+    )
+
+
+async def _jobs(driver: Driver, plan: Plan, tally: _Tally, on_progress: Progress | None, stop: Stop | None) -> None:
+    total = plan.matched.value if plan.matched.kind == "exact" else None
+    first = True
+    async for ids in _batches(driver, plan):
+        if stop is not None and stop():
+            tally.stopped = True
+            return
+        if not first and plan.options.pause:
+            await asyncio.sleep(plan.options.pause.total_seconds())
+        first = False
+        try:
+            tally.add(await _act(driver, plan, ids))
+        except UltijobsError as exc:
+            tally.matched += len(ids)
+            tally.failed += [Refusal(job, exc.code, exc.cause) for job in ids]
+            return
+        if on_progress is not None:
+            on_progress(tally.matched, total)
+
+
+async def _batches(driver: Driver, plan: Plan) -> AsyncGenerator[list[UUID]]:
+    left = plan.options.limit
+    size = plan.options.batch
+    if plan.target.where is None:
+        ids = list(plan.target.ids[:left])
+        for at in range(0, len(ids), size):
+            yield ids[at : at + size]
+        return
+    after: UUID | None = None
+    while left is None or left > 0:
+        wanted = size if left is None else min(size, left)
+        page = await driver.inspect.targets(plan.target.where, as_of=plan.as_of, after=after, limit=wanted)
+        if not page:
+            return
+        yield page
+        after = page[-1]
+        left = None if left is None else left - len(page)
+
+
+async def _act(driver: Driver, plan: Plan, ids: Sequence[UUID]) -> list[ActResult]:
+    options = plan.options
+    tenant = options.tenant or (plan.target.where.tenant if plan.target.where is not None else None)
+    if plan.action is Action.CANCEL:
+        return await driver.cancel(ids, reason=options.reason, tenant=tenant)
+    return await driver.requeue(
+        RequeueAsk(
+            tuple(ids),
+            from_step=options.from_step,
+            only_step=options.only_step,
+            allow_done=options.allow_done,
+            tenant=tenant,
+        )
+    )
+
+
+async def _switch(driver: Driver, plan: Plan, actor: Actor, tally: _Tally) -> None:
+    options = plan.options
+    queue, worker = plan.target.queue or "", plan.target.worker or ""
+    changed: int
+    match plan.action:
+        case Action.PAUSE:
+            changed = await driver.pause(queue, actor=actor.name, reason=options.reason, duration=options.duration)
+        case Action.RESUME:
+            changed = await driver.resume(queue)
+        case Action.DRAIN_WORKER:
+            changed = await driver.order_worker(worker, WorkerOrder.EXIT if options.exit else WorkerOrder.DRAIN)
+        case _:
+            changed = await driver.order_worker(worker, WorkerOrder.NONE)
+    tally.matched = tally.changed = changed

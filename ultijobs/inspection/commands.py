@@ -1,0 +1,71 @@
+"""The command that does the same as an act: shown before it is applied, and kept in the activity table."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+
+from ultijobs import _durations
+from ultijobs._queue.where import Where
+from ultijobs.inspection.filter import format_where
+from ultijobs.inspection.models import Action, PlanOptions, Target
+
+__all__ = ["equivalent", "instant", "target_text"]
+
+_IDS_SHOWN = 50
+
+
+def equivalent(action: Action, target: Target, options: PlanOptions, as_of: datetime) -> str:
+    """One line for a shell, with every value quoted."""
+    match action:
+        case Action.PAUSE:
+            words = ["queues", "pause", target.queue or "", *_flag("--reason", options.reason)]
+            if options.duration is not None:
+                words += ["--for", _durations.render(options.duration)]
+        case Action.RESUME:
+            words = ["queues", "resume", target.queue or ""]
+        case Action.DRAIN_WORKER:
+            words = ["workers", "drain", target.worker or "", *(["--exit"] if options.exit else [])]
+        case Action.RESUME_WORKER:
+            words = ["workers", "resume", target.worker or ""]
+        case Action.RETRY | Action.CANCEL:
+            words = ["jobs", str(action), *_jobs(action, target, options, as_of)]
+    return shlex.join(["ultijobs", *words])
+
+
+def target_text(target: Target) -> str:
+    """What an act is for, as one line of the activity table."""
+    if target.where is not None:
+        return _text(target.where)
+    if target.ids:
+        more = len(target.ids) - _IDS_SHOWN
+        return " ".join(map(str, target.ids[:_IDS_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return f"queue:{target.queue}" if target.queue is not None else f"worker:{target.worker}"
+
+
+def instant(at: datetime) -> str:
+    """ISO-8601 with a `Z`, as every surface writes times."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _jobs(action: Action, target: Target, options: PlanOptions, as_of: datetime) -> list[str]:
+    words = list(map(str, target.ids))
+    if target.where is not None:
+        words += ["--where", _text(target.where), "--as-of", instant(as_of)]
+    words += _flag("--tenant", options.tenant)
+    if action is Action.RETRY:
+        words += _flag("--from-step", options.from_step) + _flag("--only-step", options.only_step)
+        words += ["--done"] if options.allow_done else []
+    if options.limit is not None:
+        words += ["--limit", str(options.limit)]
+    if options.pause:
+        words += ["--pace", f"{options.batch}/{_durations.render(options.pause)}"]
+    return words + _flag("--reason", options.reason)
+
+
+def _text(where: Where) -> str:
+    return format_where(where)
+
+
+def _flag(name: str, value: str | None) -> list[str]:
+    return [] if value is None else [name, value]

@@ -1,0 +1,234 @@
+"""The `Inspector`: what the command line, the cockpit and scripts ask and do, over any driver."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from ultijobs._connect import driver_for
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import CatalogEntry, JobState
+from ultijobs._queue.views import (
+    ActivityRow,
+    Cause,
+    Count,
+    Health,
+    JobPage,
+    JobRow,
+    LeaseRow,
+    QueueRow,
+    Sort,
+    Stats,
+    WorkerRow,
+)
+from ultijobs._queue.where import ANY, Where
+from ultijobs.errors import Invariant, JobUnknown
+from ultijobs.inspection.applying import Actor, apply_plan
+from ultijobs.inspection.filter import parse_where
+from ultijobs.inspection.models import Action, ActOutcome, JobDetail, Overview, Plan, PlanOptions, Target, Why
+from ultijobs.inspection.overview import overview
+from ultijobs.inspection.plans import make_plan, target_of
+from ultijobs.inspection.policies import policy_of, remaining_delays
+from ultijobs.inspection.redaction import patterns_of, redact
+from ultijobs.inspection.why import Gates, explain, with_reasons
+
+__all__ = ["Inspector"]
+
+_HEX: Final = re.compile(r"[0-9a-f]+")
+_TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
+_WAITS: Final = frozenset({JobState.READY, JobState.DELAYED, JobState.SUSPENDED})
+
+
+class Inspector:
+    """Reads and acts on an open driver.
+
+    Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and
+    leaves a row in the activity table that says who, from where, what, why and with which result. Times are the
+    database's. Raises `DriverUnavailable` when the database is away.
+    """
+
+    def __init__(self, driver: Driver, *, actor: str | None = None, source: str = "api") -> None:
+        """`driver` is open already. `actor` is who acts, by default login@host; `source` is `cli`, `tui` or `api`."""
+        self._driver = driver
+        self._store = driver.inspect
+        self._actor = Actor(actor or _login(), source)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, url: str, schema: str = "public", *, role: str = "cli", actor: str | None = None, source: str = "api"
+    ) -> AsyncGenerator[Inspector]:
+        """Opens the driver of `url` for the block. `role` is told to the server as `ultijobs-<role>`.
+
+        Raises `SchemaOutdated` for a database that is not migrated and `DriverUnavailable` for one that is away.
+        """
+        driver = driver_for(url, schema)
+        await driver.open(role)
+        try:
+            yield cls(driver, actor=actor, source=source)
+        finally:
+            await driver.close()
+
+    @property
+    def driver(self) -> Driver:
+        """The open driver behind it."""
+        return self._driver
+
+    async def now(self) -> datetime:
+        """The database's clock."""
+        return await self._store.now()
+
+    async def overview(self) -> Overview:
+        """What is stuck, in at most six statements; a detector that fails is a line of its own."""
+        return await overview(self._store)
+
+    async def stats(self, *, queue: str | None = None, tenant: str | None = None) -> Stats:
+        """Counts per queue and state. Each row is in exactly one of them; `ready` means due."""
+        return await self._store.stats(queue, tenant)
+
+    async def queues(self) -> list[QueueRow]:
+        """Every queue that a job, a worker, a declaration or a pause names."""
+        return await self._store.queues()
+
+    async def jobs(
+        self, where: Where | str = ANY, *, sort: Sort = Sort.NEWEST, after: str | None = None, limit: int = 100
+    ) -> JobPage:
+        """One page; give its `next` as `after` for the one behind it. A page may be short though `next` is set.
+
+        Raises `FilterInvalid` for a text that cannot be read and `Invariant` for a limit outside of 1 to 1,000.
+        """
+        if not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
+            raise Invariant(
+                f"limit is {limit}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
+            )
+        page = await self._store.jobs(_where(where), sort=sort, after=after, limit=limit)
+        if not any(row.state in _WAITS for row in page.rows):
+            return page
+        return JobPage(with_reasons(page.rows, await self._gates(), page.as_of), page.next, page.as_of)
+
+    async def count(self, where: Where | str, *, cap: int = 10_000) -> Count:
+        """How many jobs match, counted up to `cap`."""
+        return await self._store.count(_where(where), cap=cap)
+
+    async def find(self, ref: str, *, tenant: str | None = None) -> UUID:
+        """The job that `ref` means: a full id, or an unambiguous tail of at least 6 hex digits.
+
+        Raises `JobUnknown`, also for a job of another tenant, and `Invariant` for a tail that several ids share.
+        """
+        digits = ref.strip().lower().removeprefix("…").replace("-", "")
+        found: list[UUID] = []
+        if len(digits) == 32 and _HEX.fullmatch(digits):  # noqa: PLR2004 - hex digits of a UUID
+            whole = UUID(digits)
+            found = [whole] if await self._store.job(whole, tenant=tenant) is not None else []
+        elif _TAIL.fullmatch(digits):
+            found = await self._store.resolve(digits, tenant=tenant)
+        if not found:
+            short = _HEX.fullmatch(digits) is not None and len(digits) < 6  # noqa: PLR2004 - see _TAIL
+            fix = "give at least the last 6 hex digits" if short else JobUnknown.default_fix
+            raise JobUnknown(f"there is no job {ref!r}", fix=fix)
+        if len(found) > 1:
+            raise Invariant(
+                f"{ref!r} is ambiguous: {', '.join(map(str, found))}",
+                fix=f"give the whole id, such as {found[0]}",
+            )
+        return found[0]
+
+    async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
+        """One job with its steps, attempts and the delays still to come. Raises `JobUnknown`.
+
+        The input is left out unless asked for, and then its values under masked keys are hidden.
+        """
+        row = await self._row(id, tenant)
+        catalog = await self._store.catalog()
+        text = await self._store.input(id) if with_input else None
+        if row.state in _WAITS:
+            [row] = with_reasons([row], await self._gates(), await self._store.now())
+        return JobDetail(
+            row=row,
+            steps=await self._store.steps(row.run_id),
+            attempts=await self._store.attempts(row.run_id),
+            retry_delays_ms=remaining_delays(row, policy_of(row.name, catalog)),
+            input=None if text is None else redact(text, patterns_of(catalog)),
+        )
+
+    async def why(self, id: UUID, *, tenant: str | None = None) -> Why:
+        """Why the job is where it is, since when, who holds it and what frees it. Raises `JobUnknown`."""
+        row = await self._row(id, tenant)
+        steps = await self._store.steps(row.run_id) if row.state == JobState.SUSPENDED else []
+        gates = await self._gates() if row.state in _WAITS else Gates((), ())
+        return explain(row, steps, gates, await self._store.now())
+
+    async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:
+        """Stopped jobs grouped by stop reason and fingerprint, the largest first."""
+        return await self._store.causes(_where(where), limit=limit)
+
+    async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
+        """Claims in flight, the lease that ends first in front."""
+        return await self._store.leases(limit=limit)
+
+    async def workers(self) -> list[WorkerRow]:
+        """Worker processes that beat within retention, gone ones included."""
+        return await self._store.workers()
+
+    async def catalog(self, kind: str | None = None) -> list[CatalogEntry]:
+        """What workers and `migrate --app` declared last."""
+        return await self._store.catalog(kind)
+
+    async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]:
+        """What operators did, newest first; `after` is the id of the last row of the page before."""
+        return await self._store.activity(after=after, limit=limit)
+
+    async def health(self) -> Health:
+        """The database itself: sessions that hold back vacuum, dead rows, blocked statements, connections."""
+        return await self._store.health()
+
+    async def plan(
+        self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None
+    ) -> Plan:
+        """What an act would do; nothing is changed. A text is a filter, a queue or a worker, by the kind of act.
+
+        Raises `FilterInvalid` for an empty filter, `Invariant` for a target that does not fit, `WorkerUnknown`.
+        """
+        chosen = options or PlanOptions()
+        return await make_plan(self._driver, action, target_of(action, target, chosen), chosen)
+
+    async def apply(
+        self,
+        plan: Plan,
+        *,
+        on_progress: Callable[[int, int | None], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> ActOutcome:
+        """Carries `plan` out in batches; rows touched after its `as_of` are left alone.
+
+        `on_progress` gets rows so far and the total where it is known; `stop` is asked between batches.
+        """
+        return await apply_plan(self._driver, plan, self._actor, on_progress=on_progress, stop=stop)
+
+    async def _row(self, id: UUID, tenant: str | None) -> JobRow:
+        row = await self._store.job(id, tenant=tenant)
+        if row is None:
+            raise JobUnknown(f"there is no job {id}")
+        return row
+
+    async def _gates(self) -> Gates:
+        return Gates(await self._store.queues(), await self._store.workers())
+
+
+def _where(where: Where | str) -> Where:
+    return parse_where(where) if isinstance(where, str) else where
+
+
+def _login() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,202 @@
+"""What is stuck, from detectors that do not take each other down: one that fails is a line that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from ultijobs._queue.driver import InspectionStore
+from ultijobs._queue.views import Cause, Count, LeaseRow, QueueRow, Stats, WorkerRow
+from ultijobs._queue.where import Field, Op, Term, Where
+from ultijobs.errors import UltijobsError
+from ultijobs.inspection.filter import format_where
+from ultijobs.inspection.models import Overview, Stuck, StuckKind
+
+__all__ = ["STOPPED", "overview"]
+
+STOPPED: Final = Where((Term(Field.STATE, Op.IS, ("dead", "failed")),))
+_URGENT_DEAD: Final = timedelta(hours=1)
+_STARVING: Final = timedelta(minutes=1)
+_CAUSES: Final = 50
+_LEASES: Final = 200
+_SHOWN_ERROR: Final = 120
+
+_NONE: Final = Count(0)
+
+
+@dataclass(slots=True)
+class _Facts:
+    now: datetime
+    stats: Stats
+    workers: Sequence[WorkerRow] = ()
+    known: bool = True
+    """False when the workers could not be read: then nothing is said about who serves what."""
+    names: Mapping[str, Count] = field(default_factory=dict[str, Count])
+
+
+async def overview(store: InspectionStore) -> Overview:
+    """One incident's picture in at most six statements. Raises only when the counts themselves cannot be read."""
+    stats = await store.stats()
+    facts = _Facts(stats.as_of, stats)
+    stuck: list[Stuck] = []
+
+    async def workers() -> list[Stuck]:
+        facts.workers = await store.workers()
+        return []
+
+    async def causes() -> list[Stuck]:
+        return [_dead(cause, facts.now) for cause in await store.causes(STOPPED, limit=_CAUSES)]
+
+    async def leases() -> list[Stuck]:
+        return _lapsed([lease for lease in await store.leases(limit=_LEASES) if lease.expired])
+
+    async def names() -> list[Stuck]:
+        facts.names = await _names_without_worker(store, facts)
+        return _unknown_names(facts.names)
+
+    facts.known = await _detect("workers", workers, stuck)
+    await _detect("dead letters", causes, stuck)
+    await _detect("leases", leases, stuck)
+    if facts.known:
+        await _detect("names", names, stuck)
+    stuck += [line for queue in stats.queues if (line := _queue(queue, facts)) is not None]
+    stuck.sort(key=lambda line: (-line.severity, line.since or facts.now, line.key))
+    live = [w for w in facts.workers if w.state not in {"gone", "drained"}]
+    return Overview(
+        as_of=facts.now,
+        stats=stats,
+        stuck=stuck,
+        running=sum(q.running for q in stats.queues),
+        capacity=sum(w.concurrency for w in live),
+        workers=len(live),
+        oldest_ready_ms=stats.oldest_ready_ms,
+        queues=stats.queues,
+        unserved_names=facts.names,
+    )
+
+
+async def _detect(what: str, detector: Callable[[], Awaitable[list[Stuck]]], stuck: list[Stuck]) -> bool:
+    try:
+        stuck += await detector()
+    except UltijobsError as exc:
+        stuck.append(
+            Stuck(
+                key=f"detector:{what}",
+                kind=StuckKind.FAILED_DETECTOR,
+                severity=1,
+                count=_NONE,
+                why=f"{what}: {exc.cause}",
+                since=None,
+                last=None,
+                held_by=None,
+                where=None,
+            )
+        )
+        return False
+    return True
+
+
+async def _names_without_worker(store: InspectionStore, facts: _Facts) -> Mapping[str, Count]:
+    """Due rows in a queue that is served, of a name that no live worker knows; an unserved queue has its own line."""
+    served = [q.queue for q in facts.stats.queues if q.state != "unserved" and q.ready.value]
+    known = {name for w in facts.workers if w.state not in {"gone", "drained"} for name in w.names}
+    return await store.due_names(queues=served, without=sorted(known)) if served else {}
+
+
+def _dead(cause: Cause, now: datetime) -> Stuck:
+    words = [Term(Field.STATE, Op.IS, ("dead", "failed"))]
+    if cause.stop_reason is not None:
+        words.append(Term(Field.REASON, Op.IS, (cause.stop_reason,)))
+    if cause.fingerprint is not None:
+        words.append(Term(Field.FINGERPRINT, Op.IS, (cause.fingerprint,)))
+    severity: Literal[1, 2] = 2 if now - cause.last_at < _URGENT_DEAD else 1
+    said = (cause.error or cause.error_code or "no error recorded").partition("\n")[0][:_SHOWN_ERROR]
+    return Stuck(
+        key=f"dead:{cause.stop_reason}:{cause.fingerprint}",
+        kind=StuckKind.DEAD,
+        severity=severity,
+        count=cause.count,
+        why=f"{cause.stop_reason or 'unknown'} · {said}",
+        since=cause.first_at,
+        last=cause.last_at,
+        held_by=None if cause.step is None else f"step {cause.step}",
+        where=format_where(Where(tuple(words))),
+        queue=max(cause.queues, key=lambda q: cause.queues[q], default=None),
+        cause=cause,
+    )
+
+
+def _lapsed(leases: Sequence[LeaseRow]) -> list[Stuck]:
+    by_worker: dict[str, list[LeaseRow]] = {}
+    for lease in leases:
+        by_worker.setdefault(lease.worker_id or "", []).append(lease)
+    return [
+        Stuck(
+            key=f"lease:{worker}",
+            kind=StuckKind.LEASE,
+            severity=2,
+            count=Count(len(held)),
+            why="the lease ended and no worker has taken the jobs over",
+            since=min(lease.lease_until for lease in held),
+            last=max(lease.lease_until for lease in held),
+            held_by=worker or None,
+            where=format_where(Where((Term(Field.STATE, Op.IS, ("running",)), Term(Field.WORKER, Op.IS, (worker,)))))
+            if worker
+            else "state:running",
+        )
+        for worker, held in by_worker.items()
+    ]
+
+
+def _queue(queue: QueueRow, facts: _Facts) -> Stuck | None:
+    if not queue.ready.value:
+        return None
+    since = None if queue.oldest_ready_ms is None else facts.now - timedelta(milliseconds=queue.oldest_ready_ms)
+    kind, severity, why = _gate(queue, facts)
+    if kind is None:
+        return None
+    return Stuck(
+        key=f"queue:{queue.queue}",
+        kind=kind,
+        severity=severity,
+        count=queue.ready,
+        why=why,
+        since=queue.paused_at if kind is StuckKind.PAUSED and queue.paused_at is not None else since,
+        last=None,
+        held_by=queue.paused_by if kind is StuckKind.PAUSED else None,
+        where=format_where(Where((Term(Field.STATE, Op.IS, ("ready",)), Term(Field.QUEUE, Op.IS, (queue.queue,))))),
+        queue=queue.queue,
+    )
+
+
+def _gate(queue: QueueRow, facts: _Facts) -> tuple[StuckKind | None, Literal[0, 1, 2], str]:
+    age = timedelta(milliseconds=queue.oldest_ready_ms or 0)
+    if queue.state == "paused":
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        reason = f' "{queue.pause_reason}"' if queue.pause_reason else ""
+        return StuckKind.PAUSED, 2, f"PAUSED{by}{reason} · queue {queue.queue}"
+    if facts.known and queue.state == "unserved":
+        return StuckKind.NO_WORKER, 2, f"no worker serves queue {queue.queue}"
+    if age > _STARVING:
+        busy = f"{queue.running} of {queue.capacity} slots busy"
+        return StuckKind.STARVING, 1, f"queue {queue.queue} is behind · {busy}"
+    return None, 0, ""
+
+
+def _unknown_names(names: Mapping[str, Count]) -> list[Stuck]:
+    return [
+        Stuck(
+            key=f"name:{name}",
+            kind=StuckKind.NO_WORKER,
+            severity=2,
+            count=count,
+            why=f"no worker knows the name {name}",
+            since=None,
+            last=None,
+            held_by=None,
+            where=format_where(Where((Term(Field.STATE, Op.IS, ("ready",)), Term(Field.JOB, Op.IS, (name,))))),
+        )
+        for name, count in names.items()
+    ]

@@ -1,0 +1,209 @@
+"""Says what an act would do before it is done: how many rows, which, who refuses and why, and the same as a command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import StopReason
+from ultijobs._queue.views import Count, JobRow, QueueRow, Sort
+from ultijobs._queue.where import Field, Op, Term, Where
+from ultijobs.errors import FilterInvalid, Invariant, WorkerUnknown
+from ultijobs.inspection.commands import equivalent
+from ultijobs.inspection.filter import parse_where
+from ultijobs.inspection.models import Action, Plan, PlanOptions, Target
+from ultijobs.inspection.refusals import Reviewed, review
+
+__all__ = ["JOB_ACTIONS", "make_plan", "target_of"]
+
+JOB_ACTIONS: Final = frozenset({Action.RETRY, Action.CANCEL})
+_QUEUE_ACTIONS: Final = frozenset({Action.PAUSE, Action.RESUME})
+_LOOKED_AT: Final = 200
+_SAMPLES: Final = 3
+_CAP: Final = 10_000
+_DEFAULT_STATES: Final = {
+    Action.RETRY: ("dead", "failed"),
+    Action.CANCEL: ("ready", "delayed", "running", "suspended"),
+}
+_INVERSE: Final = {
+    Action.PAUSE: Action.RESUME,
+    Action.RESUME: Action.PAUSE,
+    Action.DRAIN_WORKER: Action.RESUME_WORKER,
+    Action.RESUME_WORKER: Action.DRAIN_WORKER,
+}
+
+
+def target_of(action: Action, given: Target | str | Sequence[UUID], options: PlanOptions) -> Target:
+    """What `given` means for `action`: a text is a filter, a queue or a worker by the kind of act.
+
+    An empty filter is refused with `FilterInvalid`. A filter that names no state gets the states that the act is for,
+    so that what it matches is what it can change.
+    """
+    if isinstance(given, str):
+        if action in JOB_ACTIONS:
+            given = Target(where=parse_where(given), text=given)
+        else:
+            given = Target(queue=given) if action in _QUEUE_ACTIONS else Target(worker=given)
+    elif not isinstance(given, Target):
+        given = Target(ids=tuple(given))
+    _check(action, given)
+    if given.where is None:
+        return replace(given, ids=tuple(dict.fromkeys(given.ids)))
+    where = given.where
+    if where.states() is None and action in _DEFAULT_STATES:
+        where = replace(where, terms=(Term(Field.STATE, Op.IS, _DEFAULT_STATES[action]), *where.terms))
+    return replace(given, where=replace(where, tenant=options.tenant or where.tenant))
+
+
+async def make_plan(driver: Driver, action: Action, target: Target, options: PlanOptions) -> Plan:
+    """Reads what the act would touch, in a bounded number of statements, and changes nothing."""
+    as_of = options.as_of or await driver.inspect.now()
+    if options.from_step is not None and options.only_step is not None:
+        raise Invariant("from_step and only_step exclude each other", fix="give one of them")
+    if action in JOB_ACTIONS:
+        return await _jobs_plan(driver, action, target, options, as_of)
+    if action in _QUEUE_ACTIONS:
+        return await _queue_plan(driver, action, target, options, as_of)
+    return await _worker_plan(driver, action, target, options, as_of)
+
+
+async def _jobs_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
+    store = driver.inspect
+    if target.where is None:
+        ids = list(target.ids)
+        matched = Count(len(ids))
+    else:
+        ids = await store.targets(target.where, as_of=as_of, limit=min(_LOOKED_AT, options.limit or _LOOKED_AT))
+        matched = Count(len(ids)) if len(ids) < _LOOKED_AT else await store.count(target.where, cap=_CAP)
+    if options.limit is not None and (matched.value > options.limit or matched.kind == "capped"):
+        ids, matched = ids[: options.limit], Count(options.limit)
+    looked_at = ids[:_LOOKED_AT]
+    rows = await _rows(driver, looked_at, options.tenant)
+    reviewed = await review(driver, action, looked_at, rows, options)
+    return Plan(
+        action=action,
+        target=target,
+        options=options,
+        as_of=as_of,
+        matched=matched,
+        queues=Counter(row.queue for row in rows.values()),
+        tenants=len({row.tenant_id for row in rows.values() if row.tenant_id is not None}),
+        samples=tuple(looked_at[:_SAMPLES]),
+        refused=reviewed.refused,
+        reruns=reviewed.reruns,
+        replays=reviewed.replays,
+        warnings=await _warnings(driver, action, rows, reviewed),
+        equivalent=equivalent(action, target, options, as_of),
+        inverse=_job_inverse(action, rows.values()),
+    )
+
+
+async def _rows(driver: Driver, ids: Sequence[UUID], tenant: str | None) -> Mapping[UUID, JobRow]:
+    if not ids:
+        return {}
+    where = Where((Term(Field.ID, Op.IS, tuple(job.hex for job in ids)),), tenant)
+    page = await driver.inspect.jobs(where, sort=Sort.OLDEST, limit=len(ids))
+    return {row.id: row for row in page.rows}
+
+
+def _job_inverse(action: Action, rows: Iterable[JobRow]) -> Action | None:
+    if action is Action.RETRY:
+        return Action.CANCEL
+    return Action.RETRY if all(row.started_at is None for row in rows) else None
+
+
+async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow], reviewed: Reviewed) -> tuple[str, ...]:
+    if action is Action.CANCEL:
+        running = sum(row.state == "running" for row in rows.values())
+        return (f"{running} are running: a body may go on until its next step write",) if running else ()
+    said: list[str] = []
+    if terminal := sum(row.stop_reason == StopReason.TERMINAL for row in rows.values()):
+        said.append(
+            f"{terminal} stopped as terminal: every attempt fails the same way until the code or the data change"
+        )
+    if rows:
+        paused = {q.queue for q in await driver.inspect.queues() if q.state == "paused"}
+        said += [
+            f"queue {queue} is paused: they wait until it is resumed"
+            for queue in sorted(paused & {r.queue for r in rows.values()})
+        ]
+    if reviewed.unread_steps:
+        said.append("steps are listed from the first row; other rows may have recorded others")
+    return tuple(said)
+
+
+async def _queue_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
+    name = target.queue or ""
+    row = next((q for q in await driver.inspect.queues() if q.queue == name), None)
+    warnings: list[str] = []
+    if row is None:
+        warnings.append(f"no job, worker or declaration names the queue {name}")
+    changes = (row is not None and row.state == "paused") is (action is Action.RESUME)
+    if not changes:
+        warnings.append(f"queue {name} is {'paused already' if action is Action.PAUSE else 'not paused'}")
+    return Plan(
+        action=action,
+        target=target,
+        options=options,
+        as_of=as_of,
+        matched=Count(int(changes)),
+        queues={name: _waiting(row)},
+        tenants=0,
+        samples=(),
+        refused=(),
+        reruns=(),
+        replays=(),
+        warnings=tuple(warnings),
+        equivalent=equivalent(action, target, options, as_of),
+        inverse=_INVERSE[action] if changes else None,
+    )
+
+
+def _waiting(row: QueueRow | None) -> int:
+    return 0 if row is None else row.ready.value
+
+
+async def _worker_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
+    workers = await driver.inspect.workers()
+    told = [w for w in workers if w.worker_id == target.worker and w.state != "gone"]
+    if not told:
+        raise WorkerUnknown(f"no live worker is called {target.worker!r}", fix="ultijobs workers ls")
+    running = sum(w.running for w in told)
+    warnings = (f"{running} jobs are in flight there",) if running and action is Action.DRAIN_WORKER else ()
+    return Plan(
+        action=action,
+        target=target,
+        options=options,
+        as_of=as_of,
+        matched=Count(len(told)),
+        queues={},
+        tenants=0,
+        samples=(),
+        refused=(),
+        reruns=(),
+        replays=(),
+        warnings=warnings,
+        equivalent=equivalent(action, target, options, as_of),
+        inverse=None if options.exit else _INVERSE[action],
+    )
+
+
+def _check(action: Action, target: Target) -> None:
+    given = [target.where is not None, bool(target.ids), target.queue is not None, target.worker is not None]
+    if sum(given) != 1:
+        raise Invariant(f"{action} needs exactly one target", fix="give a filter, ids, a queue or a worker")
+    if target.where is not None and not target.where.terms:
+        raise FilterInvalid(
+            f"an empty filter would {action} everything",
+            fix=f"name what is meant, such as --where state:{_DEFAULT_STATES.get(action, ('ready',))[0]}",
+            meta={"position": 0},
+        )
+    fits = given[2] if action in _QUEUE_ACTIONS else given[0] or given[1] if action in JOB_ACTIONS else given[3]
+    if not fits:
+        kind = "a queue" if action in _QUEUE_ACTIONS else "jobs" if action in JOB_ACTIONS else "a worker"
+        raise Invariant(f"{action} acts on {kind}", fix=f"give {kind}")

@@ -1,0 +1,174 @@
+"""Why a job is where it is: one of the closed list of reasons, who holds it, since when, and what frees it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ultijobs._queue.records import JobState, StepRecord, StepStatus
+from ultijobs._queue.views import JobRow, QueueRow, WaitingOn, WorkerRow
+from ultijobs.inspection.commands import instant
+from ultijobs.inspection.models import Why
+
+__all__ = ["Gates", "explain", "gate_of", "with_reasons"]
+
+_LIVE_WORKERS = frozenset({"healthy", "idle", "wedged"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What can keep a due job from being claimed, read once for any number of jobs."""
+
+    queues: Sequence[QueueRow]
+    workers: Sequence[WorkerRow]
+
+    def queue(self, name: str) -> QueueRow | None:
+        return next((q for q in self.queues if q.queue == name), None)
+
+    def serving(self, queue: str, name: str) -> list[WorkerRow]:
+        """Live workers that claim from `queue` and know `name`."""
+        return [w for w in self.workers if w.state in _LIVE_WORKERS and queue in w.queues and name in w.names]
+
+
+def gate_of(row: JobRow, gates: Gates) -> WaitingOn | None:
+    """What a due row waits for; None when a worker may claim it at its next poll."""
+    if row.behind is not None:
+        return WaitingOn.BEHIND
+    queue = gates.queue(row.queue)
+    if queue is not None and queue.state == "paused":
+        return WaitingOn.PAUSED
+    serving = gates.serving(row.queue, row.name)
+    if not serving:
+        return WaitingOn.NO_WORKER
+    return WaitingOn.SLOT if all(w.free_slots <= 0 for w in serving) else None
+
+
+def with_reasons(rows: Sequence[JobRow], gates: Gates, now: datetime) -> list[JobRow]:
+    """The rows of a list with `waiting_on` filled in, from what a list can know."""
+    return [replace(row, waiting_on=_reason(row, gates, now)) for row in rows]
+
+
+def explain(row: JobRow, steps: Sequence[StepRecord], gates: Gates, now: datetime) -> Why:
+    """The reason for one row, with holder, since and the way out."""
+    reason = _reason(row, gates, now, steps)
+    since, holder, frees = _told(_Case(row, steps, gates, now), reason)
+    return Why(row.id, row.state, reason, since, holder, frees)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    row: JobRow
+    steps: Sequence[StepRecord]
+    gates: Gates
+    now: datetime
+
+
+_Told = tuple[datetime, str | None, str]
+"""Since when, the holder, what frees it."""
+
+
+def _reason(row: JobRow, gates: Gates, now: datetime, steps: Sequence[StepRecord] = ()) -> WaitingOn | None:
+    waits = row.state in {JobState.READY, JobState.DELAYED, JobState.SUSPENDED}
+    if waits and (row.behind is not None or row.run_at <= now):
+        return gate_of(row, gates)
+    if row.state == JobState.SUSPENDED:
+        waiting = any(s.status == StepStatus.WAITING for s in steps)
+        return WaitingOn.EVENT if waiting else row.waiting_on or WaitingOn.SLEEP
+    if row.state in {JobState.READY, JobState.DELAYED}:
+        return WaitingOn.BACKOFF if row.attempt or row.error_code else WaitingOn.DELAY
+    return None
+
+
+def _told(case: _Case, reason: WaitingOn | None) -> _Told:
+    row = case.row
+    tellers: Mapping[WaitingOn | None, Callable[[_Case], _Told]] = {
+        WaitingOn.SLEEP: _sleeping,
+        WaitingOn.EVENT: _event,
+        WaitingOn.DELAY: lambda _: (row.created_at, None, f"it is due at {instant(row.run_at)}"),
+        WaitingOn.BACKOFF: lambda _: (
+            row.updated_at,
+            f"attempt {row.attempt} of {row.max_attempts} ended with {row.error_code or 'an error'}",
+            f"it is tried again at {instant(row.run_at)}",
+        ),
+        WaitingOn.BEHIND: lambda _: (row.due_at, f"job {row.behind}", f"ultijobs jobs why {row.behind}"),
+        WaitingOn.PAUSED: _paused,
+        WaitingOn.NO_WORKER: _unserved,
+        WaitingOn.SLOT: _busy,
+    }
+    return tellers.get(reason, _ungated)(case)
+
+
+def _sleeping(case: _Case) -> _Told:
+    step = next((s for s in reversed(case.steps) if s.status == StepStatus.SLEEPING), None)
+    frees = f"it wakes at {instant(case.row.run_at)}"
+    if step is None:
+        return case.row.updated_at, "a sleep", frees
+    return step.started_at, f"step {step.name!r}", frees
+
+
+def _event(case: _Case) -> _Told:
+    step = next((s for s in reversed(case.steps) if s.status == StepStatus.WAITING), None)
+    if step is None:
+        return case.row.updated_at, "an event", f"it looks again at {instant(case.row.run_at)}"
+    words = ["ultijobs", "events", "publish", step.event or step.name]
+    if step.match is not None:
+        words += ["--key", step.match]
+    matching = "" if step.match is None else f" matching {step.match!r}"
+    return step.started_at, f"step {step.name!r}, event {step.event!r}{matching}", shlex.join(words)
+
+
+def _paused(case: _Case) -> _Told:
+    row, queue = case.row, case.gates.queue(case.row.queue)
+    holder = f"queue {row.queue}"
+    if queue is not None and queue.paused_by:
+        holder += f", paused by {queue.paused_by}"
+    if queue is not None and queue.pause_reason:
+        holder += f" ({queue.pause_reason})"
+    paused_at = queue.paused_at if queue is not None else None
+    since = max(row.due_at, paused_at) if paused_at is not None else row.due_at
+    return since, holder, shlex.join(["ultijobs", "queues", "resume", row.queue])
+
+
+def _unserved(case: _Case) -> _Told:
+    row = case.row
+    live = [w for w in case.gates.workers if w.state in _LIVE_WORKERS]
+    if any(row.queue in w.queues for w in live):
+        holder = f"no worker of queue {row.queue} knows the name {row.name}"
+    elif live:
+        holder = f"no worker serves queue {row.queue}"
+    else:
+        holder = "no worker is running"
+    return row.due_at, holder, shlex.join(["ultijobs", "worker", "--queues", row.queue])
+
+
+def _busy(case: _Case) -> _Told:
+    serving = case.gates.serving(case.row.queue, case.row.name)
+    slots = sum(w.concurrency for w in serving)
+    names = ", ".join(w.worker_id for w in serving[:3]) + (" …" if len(serving) > 3 else "")  # noqa: PLR2004 - a line
+    return case.row.due_at, f"all {slots} slots of {names} are busy", "ultijobs leases"
+
+
+def _ungated(case: _Case) -> _Told:
+    row = case.row
+    stopped_at = row.finished_at or row.updated_at
+    told: Mapping[str, _Told] = {
+        JobState.RUNNING: _running(row, case.now),
+        JobState.DEAD: (stopped_at, row.stop_reason, f"ultijobs jobs retry {row.id}"),
+        JobState.FAILED: (stopped_at, row.stop_reason, f"ultijobs jobs retry {row.id}"),
+        JobState.CANCELLED: (stopped_at, row.cancel_reason, f"ultijobs jobs retry {row.id}"),
+        JobState.DONE: (stopped_at, None, "nothing: it is done"),
+        JobState.READY: (row.due_at, None, "a worker claims it at its next poll"),
+        JobState.DELAYED: (row.due_at, None, "a worker claims it at its next poll"),
+        JobState.SUSPENDED: (row.run_at, None, "a worker claims it at its next poll"),
+    }
+    newer = f"a newer release, which wrote the state {row.state!r}"
+    return told.get(row.state, (row.updated_at, newer, f"ultijobs jobs show {row.id}"))
+
+
+def _running(row: JobRow, now: datetime) -> _Told:
+    since = row.started_at or row.updated_at
+    if row.lease_until is not None and row.lease_until < now:
+        return since, f"worker {row.worker_id}, whose lease ended", "ultijobs workers ls"
+    return since, f"worker {row.worker_id}", f"ultijobs jobs cancel {row.id}"
