@@ -1,1 +1,1 @@
-"""What an application declares: jobs, tasks, backfills. Pure values, no I/O."""
+"""What an application declares: jobs, tasks, backfills and bounds. Pure values, checked where they are written."""

@@ -1,0 +1,75 @@
+"""Which application a handle's `enqueue` goes to: the ambient one, else the only live one that registered it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+from weakref import WeakSet
+
+from ultijobs._queue.records import Enqueued
+from ultijobs.errors import AppAmbiguous
+
+__all__ = ["Application", "application_of", "become_current", "bound", "current_application", "enlist"]
+
+
+class Application(Protocol):
+    """What a handle asks of an application."""
+
+    @property
+    def closed(self) -> bool:
+        """True when it was open and is not any more."""
+        ...
+
+    def registered(self, handle: object) -> bool: ...
+    async def enqueue(self, handle: Any, /, *args: Any, **options: Any) -> Enqueued: ...
+    def enqueue_sync(self, handle: Any, /, *args: Any, **options: Any) -> Enqueued: ...
+    async def enqueue_many(self, handle: Any, inputs: Any, /, **options: Any) -> list[Enqueued]: ...
+    def enqueue_many_sync(self, handle: Any, inputs: Any, /, **options: Any) -> list[Enqueued]: ...
+
+
+_CURRENT: Final[ContextVar[Application | None]] = ContextVar("ultijobs_application", default=None)
+_LIVE: Final[WeakSet[Application]] = WeakSet()
+
+
+def enlist(application: Application) -> None:
+    """Makes an application known for as long as somebody holds it."""
+    _LIVE.add(application)
+
+
+def current_application() -> Application | None:
+    return _CURRENT.get()
+
+
+def become_current(application: Application | None) -> Application | None:
+    """Sets the ambient application of this context and answers the one before."""
+    before = _CURRENT.get()
+    _CURRENT.set(application)
+    return before
+
+
+@contextmanager
+def bound(application: Application) -> Generator[None]:
+    """Makes `application` the ambient one for the block, and for tasks and threads that copy its context."""
+    before = become_current(application)
+    try:
+        yield
+    finally:
+        become_current(before)
+
+
+def application_of(handle: object, what: str) -> Application:
+    """Raises `AppAmbiguous` when no application is ambient, and none or several registered `handle`."""
+    ambient = _CURRENT.get()
+    if ambient is not None:
+        return ambient
+    known = [application for application in _LIVE if application.registered(handle)]
+    candidates = [application for application in known if not application.closed] or known
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise AppAmbiguous(f"{len(candidates)} live applications registered {what}, and none of them is ambient")
+    raise AppAmbiguous(
+        f"no live application registered {what}", fix="list it in App(jobs=[…]) and keep the App in a variable"
+    )

@@ -1,0 +1,145 @@
+"""`@backfill`: declares a pass over existing rows that completes once per environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+from ultijobs._definitions import checks, handlers
+from ultijobs._definitions.source import BatchSource
+from ultijobs._durations import Duration
+from ultijobs._queue.records import Enqueued
+from ultijobs._retry import RetryPolicy
+from ultijobs.errors import Invariant, JobTenantRequired, NotImplementedYet
+
+__all__ = ["BackfillHandle", "backfill"]
+
+Row = TypeVar("Row")
+
+Handle: TypeAlias = Callable[[Sequence[Row], Any], Awaitable[None]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class BackfillHandle(Generic[Row]):
+    """What `@backfill` makes of a function. `fn` is the function."""
+
+    kind: ClassVar[str] = "backfill"
+
+    fn: Handle[Row]
+    name: str
+    source: BatchSource[Row]
+    tenant: str
+    count: Callable[[], int | Awaitable[int]] | None
+    batch: int
+    rate: float
+    requires: str | None
+    environments: tuple[str, ...]
+    queue: str
+    retry: RetryPolicy
+    timeout: timedelta | None
+
+    def __repr__(self) -> str:
+        return f"<backfill {self.name}>"
+
+    async def enqueue(self, force: bool = False) -> Enqueued:
+        """Asks for one pass; `force` repeats one that has completed."""
+        raise NotImplementedYet(f"backfill {self.name} cannot be run yet" + (", forced or not" if force else ""))
+
+
+def backfill(
+    source: BatchSource[Row],
+    /,
+    *,
+    tenant: str | Literal["none"],  # noqa: PYI051 - the word has a meaning of its own
+    count: Callable[[], int | Awaitable[int]] | None = None,
+    batch: int = 1_000,
+    rate: float = 5.0,
+    requires: str | None = None,
+    environments: Collection[str] = (),
+    queue: str = "default",
+    retry: RetryPolicy | None = None,
+    timeout: Duration | None = None,
+    name: str | None = None,
+) -> Callable[[Handle[Row]], BackfillHandle[Row]]:
+    """Declares `async def handle(rows, ctx)`, called for each page of `source`, as a backfill.
+
+    Args:
+        source: The rows.
+        tenant: Whose rows they are, or `"none"` for a pass over all tenants.
+        count: How many rows remain; must answer 0 at the end.
+        batch: Rows a page.
+        rate: Pages a second at the most.
+        requires: The migration that must be applied first.
+        environments: Where it belongs; empty means everywhere.
+        queue: Where workers look for it.
+        retry: How often and when a failed pass goes on.
+        timeout: Of one attempt.
+        name: The durable name, else the function's own.
+
+    """
+
+    def declare(fn: Handle[Row], /) -> BackfillHandle[Row]:
+        given: Any = fn
+        named = checks.name(getattr(given, "__name__", None) if name is None else name, "backfill: name")
+        what = f"backfill {named}"
+        if not callable(given) or not handlers.is_async(given):
+            raise Invariant(f"{what}: {given!r:.100} is no async function", fix="write `async def handle(rows, ctx)`")
+        return BackfillHandle(
+            fn=fn,
+            name=named,
+            source=_source(source, what),
+            tenant=_tenant(tenant, what),
+            count=_count(count, what),
+            batch=checks.whole(batch, f"{what}: batch", least=1, most=1_000_000),
+            rate=_rate(rate, what),
+            requires=None if requires is None else checks.name(requires, f"{what}: requires"),
+            environments=_environments(environments, what),
+            queue=checks.name(queue, f"{what}: queue"),
+            retry=_retry(retry, what),
+            timeout=checks.optional_span(timeout, f"{what}: timeout"),
+        )
+
+    return declare
+
+
+def _source(source: Any, what: str) -> Any:
+    if not isinstance(source, BatchSource):
+        raise Invariant(f"{what}: source is {source!r:.100}", fix="pass BatchSource.table(…), .select(…) or .pages(…)")
+    return source  # pyright: ignore[reportUnknownVariableType] - of whatever rows the caller declared
+
+
+def _tenant(tenant: Any, what: str) -> str:
+    if tenant is None:
+        raise JobTenantRequired(f"{what} declares no tenant", fix='add tenant="…", or tenant="none"')
+    if not isinstance(tenant, str) or not tenant:
+        raise Invariant(f"{what}: tenant is {tenant!r:.100}", fix='set tenant= to a text, or to "none"')
+    return tenant
+
+
+def _count(count: Any, what: str) -> Any:
+    if count is not None and not callable(count):
+        raise Invariant(f"{what}: count is {count!r:.100}", fix="set count= to a function without arguments")
+    return count
+
+
+def _rate(rate: Any, what: str) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
+        raise Invariant(f"{what}: rate is {rate!r:.100}", fix="set rate= to pages per second, more than zero")
+    return float(rate)
+
+
+def _environments(environments: Any, what: str) -> tuple[str, ...]:
+    if isinstance(environments, str):
+        raise Invariant(f"{what}: environments is {environments!r}", fix=f"set environments=({environments!r},)")
+    return tuple(checks.name(each, f"{what}: environments") for each in environments)
+
+
+def _retry(retry: Any, what: str) -> RetryPolicy:
+    if retry is None:
+        return RetryPolicy()
+    if not isinstance(retry, RetryPolicy):
+        raise Invariant(f"{what}: retry is {retry!r:.100}", fix="set retry=RetryPolicy(attempts=…)")
+    return retry

@@ -1,0 +1,50 @@
+"""The rules that single fields of a declaration obey; `what` names the declaration and the field."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+from ultijobs._durations import Duration, parse
+from ultijobs.errors import Invariant
+
+__all__ = ["MOST_PRIORITY", "choice", "name", "optional_span", "whole"]
+
+MOST_PRIORITY: Final = 32_767
+
+# Names travel in notifications, filters and comma-separated flags.
+_NAME: Final = re.compile(r"[^\s,\x00-\x20\x7f-\x9f\ud800-\udfff]+")
+_LONGEST_NAME: Final = 200
+
+
+def name(value: Any, what: str) -> str:
+    """A durable name: 1 to 200 bytes without spaces, commas and control characters."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value.encode()) > _LONGEST_NAME:
+        raise Invariant(
+            f"{what} is {value!r:.250}; it must be a text of 1 to {_LONGEST_NAME} bytes without spaces and commas",
+            fix=f'set {what.rpartition(": ")[2]}= to a name such as "emails"',
+        )
+    return value
+
+
+def whole(value: Any, what: str, *, least: int, most: int | None = None) -> int:
+    if type(value) is not int or value < least or (most is not None and value > most):
+        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise Invariant(
+            f"{what} is {value!r:.100}; it must be a whole number {bounds}",
+            fix=f"set {what.rpartition(': ')[2]}= to a whole number {bounds}",
+        )
+    return value
+
+
+def optional_span(value: Duration | None, what: str) -> timedelta | None:
+    """A duration of more than zero, or None."""
+    return None if value is None else parse(value, what=what, positive=True)
+
+
+def choice(value: Any, what: str, among: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in among:
+        words = ", ".join(f'"{word}"' for word in among)
+        raise Invariant(f"{what} is {value!r:.100}", fix=f"set {what.rpartition(': ')[2]}= to one of {words}")
+    return value

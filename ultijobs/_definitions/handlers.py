@@ -1,0 +1,132 @@
+"""The shapes of handlers: any of `input`, `step` and `ctx`, by name and in any order."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, get_origin
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+from ultijobs.errors import Invariant
+
+__all__ = ["Handler", "HandlerOfInput", "HandlerWithoutInput", "Signature", "adapter_of", "is_async", "read"]
+
+In = TypeVar("In")
+In_contra = TypeVar("In_contra", contravariant=True)
+
+INJECTED: Final = ("input", "step", "ctx")
+
+
+class _Input(Protocol[In_contra]):
+    def __call__(self, *, input: In_contra) -> Any: ...
+
+
+class _InputStep(Protocol[In_contra]):
+    def __call__(self, *, input: In_contra, step: Any) -> Any: ...
+
+
+class _InputCtx(Protocol[In_contra]):
+    def __call__(self, *, input: In_contra, ctx: Any) -> Any: ...
+
+
+class _InputStepCtx(Protocol[In_contra]):
+    def __call__(self, *, input: In_contra, step: Any, ctx: Any) -> Any: ...
+
+
+class _Nothing(Protocol):
+    def __call__(self) -> Any: ...
+
+
+class _Step(Protocol):
+    def __call__(self, *, step: Any) -> Any: ...
+
+
+class _Ctx(Protocol):
+    def __call__(self, *, ctx: Any) -> Any: ...
+
+
+class _StepCtx(Protocol):
+    def __call__(self, *, step: Any, ctx: Any) -> Any: ...
+
+
+HandlerOfInput: TypeAlias = _Input[In] | _InputStep[In] | _InputCtx[In] | _InputStepCtx[In]
+HandlerWithoutInput: TypeAlias = _Nothing | _Step | _Ctx | _StepCtx
+Handler: TypeAlias = HandlerOfInput[In] | HandlerWithoutInput
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a handler takes. `annotation` is that of `input`, `inspect.Parameter.empty` without one."""
+
+    takes: frozenset[str]
+    is_async: bool
+    annotation: Any
+
+
+def is_async(fn: Any) -> bool:
+    """True when a call of `fn` answers a coroutine."""
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004 - the method itself is looked at
+
+
+def read(fn: Callable[..., Any], what: str, scope: Mapping[str, Any]) -> Signature:
+    """The signature of a handler; annotations in quotes are read in its module and in `scope`.
+
+    Raises `Invariant` for a parameter that nothing would inject, and for a generator, whose body would never run.
+    """
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise Invariant(f"{what} is a generator; its body would never run", fix="return instead of yield")
+    parameters = inspect.signature(fn).parameters
+    for parameter in parameters.values():
+        by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if not by_name or parameter.name not in INJECTED:
+            raise Invariant(
+                f"{what} takes {parameter}, which nothing injects",
+                fix="take any of `input`, `step`, `ctx` by name, and nothing else",
+            )
+    annotation = parameters["input"].annotation if "input" in parameters else None
+    return Signature(frozenset(parameters), is_async(fn), _resolved(annotation, fn, what, scope))
+
+
+def adapter_of(model: Any, what: str) -> TypeAdapter[Any]:
+    """The adapter that validates inputs of type `model`, which may be an adapter already."""
+    if isinstance(model, TypeAdapter):
+        return model  # pyright: ignore[reportUnknownVariableType] - an adapter of whatever the caller declared
+    try:
+        return TypeAdapter(model)
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise Invariant(
+            f"{what}: input is declared as {model!r:.200}, which pydantic cannot validate: {reason}",
+            fix="declare a pydantic model, a dataclass, or another type that pydantic knows",
+        ) from error
+
+
+def agree(model: Any, annotation: Any, what: str) -> None:
+    """Raises `Invariant` when `input` is annotated as a class that the declared model is not."""
+    if isinstance(model, type) and isinstance(annotation, type) and not get_origin(annotation):
+        try:
+            fits = issubclass(model, annotation)
+        except TypeError:
+            return
+        if not fits:
+            raise Invariant(
+                f"{what}: input is declared as {model.__qualname__} and annotated as {annotation.__qualname__}",
+                fix=f"annotate `input: {model.__qualname__}`",
+            )
+
+
+def _resolved(annotation: Any, fn: Any, what: str, scope: Mapping[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    bare = inspect.unwrap(fn.func if isinstance(fn, functools.partial) else fn)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - whatever the partial wraps
+    try:
+        return eval(annotation, {**scope, **getattr(bare, "__globals__", {})})  # noqa: S307 - the handler's own annotation
+    except NameError as error:
+        raise Invariant(
+            f"{what}: the annotation of input, {annotation!r}, cannot be read: {error}",
+            fix="declare the model first: @job(Model, …)",
+        ) from error
