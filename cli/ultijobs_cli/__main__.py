@@ -1,0 +1,22 @@
+"""The entry point of `ultijobs` and `python -m ultijobs_cli`."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Runs the command line of this process and exits."""
+    try:
+        from ultijobs_cli.app import app  # noqa: PLC0415 - a missing dependency gets a sentence, not a traceback
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"typer", "rich"}:
+            raise
+        sys.exit(f"ultijobs needs {missing.name}, which is not installed\nfix: pip install --upgrade ultijobs")
+    app()
+
+
+if __name__ == "__main__":
+    main()

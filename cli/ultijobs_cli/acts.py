@@ -1,0 +1,198 @@
+"""How an act runs: plan, show, ask, apply in batches, tell what was done, refused and failed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ultijobs.errors import CATALOGUE, CliBadFlag
+from ultijobs.inspection import ActOutcome, Inspector, Plan, Refusal
+from ultijobs_cli import wording
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.exit_codes import ExitCode, exit_code_of
+from ultijobs_cli.report import Finding, Report
+from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph
+
+__all__ = ["Consent", "act", "nothing_known", "outcome_findings", "plan_blocks"]
+
+_TYPED: Final = 20
+"""From so many rows on, the number is typed instead of a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether the person has agreed beforehand, only wants to see the plan, or has to be asked."""
+
+    needed: bool
+    yes: bool
+    dry_run: bool
+
+
+async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, refused: Sequence[Refusal]) -> Report:
+    """Applies `plan` once the person agrees. `refused` was found before there was a plan.
+
+    Raises `CliBadFlag` where consent is needed and nobody can be asked; nothing has changed then.
+    """
+    if consent.dry_run:
+        return _plan_report(plan, refused)
+    if consent.needed and not consent.yes and not _ask(call, plan):
+        return Report("nothing changed", exit_code=ExitCode.FAILED)
+    with _stopping(call) as stopped:
+
+        def tell(done: int, of: int | None) -> None:
+            call.screen.progress(f"{plan.action}: {done:,}" + ("" if of is None else f" of {of:,}"))
+
+        try:
+            outcome = await api.apply(plan, on_progress=tell, stop=stopped)
+        finally:
+            call.screen.progress("")
+    return _outcome_report(str(plan.action), outcome, refused)
+
+
+def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Refusal] = ()) -> Report:
+    """What an act on jobs has done. Refused or failed rows make it exit 1; unknown ids and steps alone, 3."""
+    refused = [*before, *outcome.refused]
+    matched = outcome.matched + len(before)
+    summary = f"{action}: {len(outcome.done):,} of {wording.plural(matched, 'job')}"
+    if outcome.stopped:
+        summary += ", stopped before the rest"
+    return Report(
+        summary=summary,
+        data={
+            "matched": matched,
+            "done": outcome.done,
+            "refused": refused,
+            "failed": outcome.failed,
+            "stopped": outcome.stopped,
+            "activity_id": outcome.activity_id,
+        },
+        blocks=[Paragraph(summary)],
+        findings=[*map(_finding, before), *outcome_findings(outcome)],
+        exit_code=_exit(refused, outcome),
+    )
+
+
+def nothing_known(refused: Sequence[Refusal]) -> Report:
+    """The answer to an act on ids of which none exists."""
+    data = {
+        "matched": len(refused),
+        "done": [],
+        "refused": refused,
+        "failed": [],
+        "stopped": False,
+        "activity_id": None,
+    }
+    findings = [_finding(refusal) for refusal in refused]
+    return Report("no such job", data=data, findings=findings, exit_code=_exit(refused, None))
+
+
+def outcome_findings(outcome: ActOutcome) -> list[Finding]:
+    """A finding for each row that was refused or failed."""
+    return [_finding(refusal) for refusal in (*outcome.refused, *outcome.failed)]
+
+
+def plan_blocks(plan: Plan) -> list[Block]:
+    """The plan as a person reads it before saying yes."""
+    lines = [
+        (str(plan.action), Cell(wording.plural(wording.count(plan.matched), "job"), "bold")),
+        ("queues", Cell(", ".join(f"{queue} {number:,}" for queue, number in plan.queues.items()))),
+        ("tenants", Cell(str(plan.tenants) if plan.tenants else "")),
+        ("such as", Cell(", ".join(map(wording.tail, plan.samples)))),
+        ("re-runs", Cell(", ".join(plan.reruns))),
+        ("replays from storage", Cell(", ".join(plan.replays))),
+        ("would be refused", Cell(f"{len(plan.refused)} of those looked at" if plan.refused else "", "yellow")),
+        ("as of", Cell(f"{wording.moment(plan.as_of)} UTC; what is touched later is left alone")),
+        ("the same command", Cell(plan.equivalent)),
+    ]
+    shown: list[Block] = [Pairs(tuple((name, cell) for name, cell in lines if cell.text))]
+    shown.extend(Paragraph(warning, "yellow") for warning in plan.warnings)
+    return shown
+
+
+def _plan_report(plan: Plan, before: Sequence[Refusal]) -> Report:
+    refused = [*before, *plan.refused]
+    return Report(
+        summary=f"{plan.action} would touch {wording.plural(wording.count(plan.matched), 'job')}; nothing changed",
+        data={
+            "dry_run": True,
+            "matched": plan.matched.value,
+            "matched_kind": plan.matched.kind,
+            "done": [],
+            "refused": refused,
+            "failed": [],
+            "queues": plan.queues,
+            "tenants": plan.tenants,
+            "samples": plan.samples,
+            "reruns": plan.reruns,
+            "replays": plan.replays,
+            "warnings": plan.warnings,
+            "as_of": plan.as_of,
+            "equivalent": plan.equivalent,
+        },
+        blocks=plan_blocks(plan),
+        findings=[_finding(refusal) for refusal in refused],
+        exit_code=_exit(before, None),
+    )
+
+
+def _ask(call: Invocation, plan: Plan) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or call.flags.json or call.flags.json_lines:
+        raise CliBadFlag(
+            f"{plan.action} with --where touches {wording.plural(wording.count(plan.matched), 'job')} "
+            "and there is no terminal to ask at",
+            fix="look with --dry-run, then add --yes",
+        )
+    call.screen.blocks_aside(plan_blocks(plan))
+    if plan.matched.kind == "exact" and plan.matched.value <= _TYPED:
+        return _answer(f"{plan.action} {wording.plural(plan.matched.value, 'job')}? [y/N] ").lower() in {"y", "yes"}
+    wanted = str(plan.matched.value) if plan.matched.kind == "exact" else str(plan.action)
+    return _answer(f"type {wanted} to go on: ").replace(",", "") == wanted
+
+
+def _answer(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+@contextmanager
+def _stopping(call: Invocation) -> Generator[Callable[[], bool]]:
+    """The first ctrl-c stops after the batch under way, the second breaks off."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def ask() -> None:
+        asked.set()
+        call.screen.note("stopping after this batch; ctrl-c again breaks off")
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, ask)
+    try:
+        yield asked.is_set
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _exit(refused: Sequence[Refusal], outcome: ActOutcome | None) -> ExitCode:
+    if outcome is not None and outcome.stopped:
+        return ExitCode.INTERRUPTED
+    if outcome is not None and outcome.failed:
+        return ExitCode.FAILED
+    if not refused:
+        return ExitCode.DONE
+    unknown = all(exit_code_of(refusal.code) is ExitCode.NOT_FOUND for refusal in refused)
+    return ExitCode.NOT_FOUND if unknown else ExitCode.FAILED
+
+
+def _finding(refusal: Refusal) -> Finding:
+    known = CATALOGUE.get(refusal.code)
+    at = None if refusal.id is None else str(refusal.id)
+    if known is None:
+        return Finding(refusal.code, refusal.cause, at=at)
+    fix = known.default_fix if at is None else known.default_fix.replace("jobs show ID", f"jobs show {at}")
+    return Finding(refusal.code, refusal.cause, fix, known.docs, at)

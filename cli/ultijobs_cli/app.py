@@ -1,0 +1,85 @@
+"""The tree of commands, whole: what there is, under which name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import typer
+
+from ultijobs_cli.command import command, group_body
+from ultijobs_cli.commands import (
+    explain,
+    jobs_act,
+    jobs_read,
+    later,
+    migrate,
+    overview,
+    queues,
+    workers,
+)
+from ultijobs_cli.help import Group
+from ultijobs_cli.root import Root, beginning
+
+__all__ = ["app"]
+
+
+_HELP: Final = "Durable background jobs on Postgres: run workers, see what is stuck and why, steer."
+_EXAMPLES: Final = """\
+ultijobs migrate --database-url postgresql://localhost/shop
+ultijobs stats
+ultijobs jobs ls --state dead
+ultijobs jobs why 1f3a9c20"""
+
+
+def _tree() -> typer.Typer:
+    tree = _group(Root, bare=True)
+    tree.callback(help=_HELP, epilog=_EXAMPLES)(beginning())
+    command(tree, "migrate", migrate.migrate)
+    tree.add_typer(_jobs(), name="jobs")
+    tree.add_typer(_queues(), name="queues")
+    tree.add_typer(_workers(), name="workers")
+    command(tree, "stats", overview.stats)
+    command(tree, "causes", overview.causes)
+    command(tree, "leases", overview.leases)
+    command(tree, "activity", overview.activity)
+    command(tree, "explain", explain.explain)
+    for name in later.LATER:
+        command(tree, name, later.later, hidden=True, lenient=True)
+    return tree
+
+
+def _jobs() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, jobs_read.ls, help="Lists, shows and steers jobs; alone it lists them.")
+    command(group, "ls", jobs_read.ls)
+    command(group, "show", jobs_read.show)
+    command(group, "why", jobs_read.why)
+    command(group, "retry", jobs_act.retry)
+    command(group, "cancel", jobs_act.cancel)
+    command(group, "drain", later.later, hidden=True, lenient=True)
+    return group
+
+
+def _queues() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, queues.ls, help="Lists, pauses and resumes queues; alone it lists them.")
+    command(group, "ls", queues.ls)
+    command(group, "pause", queues.pause)
+    command(group, "resume", queues.resume)
+    return group
+
+
+def _workers() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, workers.ls, help="Lists, drains and resumes workers; alone it lists them.")
+    command(group, "ls", workers.ls)
+    command(group, "drain", workers.drain)
+    command(group, "resume", workers.resume)
+    return group
+
+
+def _group(kind: type[Group], *, bare: bool = False) -> typer.Typer:
+    return typer.Typer(cls=kind, rich_markup_mode=None, pretty_exceptions_enable=False, invoke_without_command=bare)
+
+
+app = _tree()

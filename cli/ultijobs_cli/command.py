@@ -1,0 +1,167 @@
+"""Makes a function a command: adds the options that every command takes, runs it, turns what comes out into an exit."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Literal, cast
+
+import typer
+
+from ultijobs.errors import CliUnexpected, UltijobsError
+from ultijobs_cli.exit_codes import ExitCode, exit_code_of
+from ultijobs_cli.help import GLOBAL, Command
+from ultijobs_cli.render import Screen
+from ultijobs_cli.report import CommandFailed, Finding, Report
+
+__all__ = ["Flags", "Invocation", "command", "common_signature", "flags_of", "group_body"]
+
+_FLAGS: Final = "ultijobs.flags"
+
+Answer = Report | Coroutine[Any, Any, Report]
+Body = Callable[..., Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line said about the options that every command takes; None where it said nothing."""
+
+    database_url: str | None = None
+    schema: str | None = None
+    app: str | None = None
+    json: bool = False
+    json_lines: bool = False
+    log_format: Literal["text", "json"] | None = None
+
+    def over(self, before: Flags) -> Flags:
+        """These flags, and those given before the subcommand where these say nothing."""
+        said = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) not in (None, False)}
+        return replace(before, **said)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of one command."""
+
+    command: str
+    flags: Flags
+    screen: Screen
+
+
+def _everywhere(*names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=GLOBAL, show_default=False)
+
+
+_COMMON: Final = (
+    ("database_url", str | None, None, _everywhere("--database-url", metavar="URL", help="The queue's database.")),
+    ("schema", str | None, None, _everywhere("--schema", metavar="NAME", help="The schema its tables are in.")),
+    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application.")),
+    ("json", bool, False, _everywhere("--json", help="Print exactly one JSON object.")),
+    ("json_lines", bool, False, _everywhere("--json-lines", help="Print one JSON object per row.")),
+    (
+        "log_format",
+        Literal["text", "json"] | None,
+        None,
+        _everywhere("--log-format", help="How log lines on stderr look."),
+    ),
+)
+
+
+def command(group: typer.Typer, name: str, body: Body, *, hidden: bool = False, lenient: bool = False) -> None:
+    """Registers `body(call, …)` as a command; the lines of its docstring that begin with `$ ` are the examples.
+
+    The body answers with a `Report`, at once or as a coroutine; errors of the library and a `CommandFailed` become one.
+    """
+    told, examples = _told(body)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True} if lenient else None
+    register = group.command(
+        name,
+        cls=Command,
+        help=told,
+        epilog=examples,
+        hidden=hidden,
+        context_settings=settings,
+        add_help_option=not lenient,
+    )
+    register(_bound(body))
+
+
+def group_body(group: typer.Typer, body: Body, *, help: str) -> None:
+    """Makes `body` what the bare group does; its own options then belong to the bare group alone."""
+    group.callback(invoke_without_command=True, help=help, epilog=_told(body)[1])(_bound(body))
+
+
+def _told(body: Body) -> tuple[str, str]:
+    lines = (inspect.getdoc(body) or "").splitlines()
+    examples = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return "\n".join(line for line in lines if not line.startswith("$ ")).strip(), "\n".join(examples)
+
+
+def flags_of(ctx: typer.Context, values: dict[str, Any]) -> Flags:
+    """Takes the common options out of `values`, remembers them for subcommands, and answers what holds here."""
+    here = Flags(**{f.name: values.pop(f.name) for f in fields(Flags)})
+    known = here.over(cast("Flags", ctx.meta.get(_FLAGS, Flags())))
+    ctx.meta[_FLAGS] = known
+    return known
+
+
+def common_signature(own: Sequence[inspect.Parameter]) -> inspect.Signature:
+    """`ctx`, then a command's own parameters, then the common options."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [
+            inspect.Parameter("ctx", keyword, annotation=typer.Context),
+            *(parameter.replace(kind=keyword) for parameter in own),
+            *(
+                inspect.Parameter(name, keyword, annotation=Annotated[kind, option], default=default)
+                for name, kind, default, option in _COMMON
+            ),
+        ]
+    )
+
+
+def _bound(body: Body) -> Callable[..., int]:
+    own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
+
+    def run(ctx: typer.Context, **values: Any) -> int:
+        flags = flags_of(ctx, values)
+        if ctx.invoked_subcommand is not None:
+            _refuse_misplaced(ctx, own, values)
+            return ExitCode.DONE
+        call = Invocation(
+            ctx.command_path.partition(" ")[2], flags, Screen(json=flags.json, json_lines=flags.json_lines)
+        )
+        return _answer(call, lambda: body(call, **values))
+
+    run.__signature__ = common_signature(own)  # type: ignore[attr-defined]
+    run.__annotations__ = {}
+    return run
+
+
+def _refuse_misplaced(ctx: typer.Context, own: Sequence[inspect.Parameter], values: dict[str, Any]) -> None:
+    for parameter in own:
+        if values[parameter.name] != parameter.default:
+            flag = f"--{parameter.name.replace('_', '-')}"
+            right = f"{ctx.command_path} {ctx.invoked_subcommand} {flag}"
+            raise typer.BadParameter(f"belongs after the command, as in {right}", param_hint=flag)
+
+
+def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
+    try:
+        answer = body()
+        report = answer if isinstance(answer, Report) else asyncio.run(answer)
+    except CommandFailed as failed:
+        report = failed.report
+    except UltijobsError as error:
+        report = Report(error.cause, findings=(Finding.of(error),), exit_code=exit_code_of(error.code))
+    except KeyboardInterrupt:
+        report = Report("interrupted", exit_code=ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        raise  # the root knows what a reader that left means
+    except Exception as error:  # noqa: BLE001 - the last net: whatever it is has a code and a line to read
+        unexpected = CliUnexpected(f"{type(error).__qualname__}: {error}")
+        report = Report(unexpected.cause, findings=(Finding.of(unexpected),), exit_code=ExitCode.FAILED)
+    call.screen.show(call.command, report)
+    return report.exit_code

@@ -1,0 +1,70 @@
+"""`explain`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from ultijobs.errors import CATALOGUE, DeclarationUnknown
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.explanations import explanation
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Cell, Column, Pairs, Paragraph, grid
+
+__all__ = ["explain"]
+
+
+def explain(
+    call: Invocation,  # noqa: ARG001 - every body takes one
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="An error's code.", autocompletion=lambda: sorted(CATALOGUE))
+    ] = None,
+) -> Report:
+    """Explains an error code; without one it lists them all.
+
+    $ ultijobs explain X_JOB_LEASE_LOST
+    $ ultijobs explain
+    """
+    if code is None:
+        rows = [{"code": known, "title": kind.title, "retry": kind.retry} for known, kind in sorted(CATALOGUE.items())]
+        table = grid(
+            sorted(CATALOGUE.items()),
+            [Column("CODE", lambda row: Cell(row[0], "bold")), Column("TITLE", lambda row: row[1].title, wide=True)],
+            empty="no codes",
+        )
+        return Report(f"{len(rows)} codes", {"rows": rows, "next": None}, [table], rows="rows")
+    wanted = code.upper().replace("-", "_")
+    wanted = wanted if wanted.startswith("X_") else f"X_{wanted}"
+    known = CATALOGUE.get(wanted)
+    if known is None:
+        near = get_close_matches(wanted, CATALOGUE, 1, 0.4)
+        raise DeclarationUnknown(
+            f"no error has the code {code!r}", fix=f"ultijobs explain {near[0]}" if near else "ultijobs explain"
+        )
+    told = explanation(known)
+    return Report(
+        summary=f"{wanted}: {known.title}",
+        data={
+            "code": wanted,
+            "title": known.title,
+            "when": told.when,
+            "what_to_do": told.what_to_do,
+            "fix": known.default_fix,
+            "retry": known.retry,
+            "docs": known.docs,
+        },
+        blocks=[
+            Paragraph(f"{wanted}: {known.title}", "bold"),
+            Paragraph(told.when),
+            Paragraph(told.what_to_do, title="What to do"),
+            Pairs(
+                (
+                    ("fix", Cell(known.default_fix)),
+                    ("in a handler", Cell(told.retry)),
+                    ("docs", Cell(known.docs)),
+                )
+            ),
+        ],
+    )

@@ -1,0 +1,142 @@
+"""`jobs retry`, `jobs cancel`: on ids, or on all that a filter matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from ultijobs.errors import JobUnknown
+from ultijobs.inspection import Action, Inspector, PlanOptions, Refusal, Target
+from ultijobs_cli import options
+from ultijobs_cli.acts import Consent, act, nothing_known
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.report import Report
+
+__all__ = ["cancel", "retry"]
+
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="Jobs by id, or by the last 6 or more hex digits.")
+]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="Leave alone what was touched later than this.")
+]
+Canary = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many, oldest id first.")]
+Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+async def retry(
+    call: Invocation,
+    ids: Ids = None,
+    where: options.WhereText = None,
+    from_step: Annotated[
+        str | None, typer.Option("--from-step", metavar="STEP", help="Run this step again and all that came after it.")
+    ] = None,
+    only_step: Annotated[
+        str | None, typer.Option("--only-step", metavar="STEP", help="Run this one step again; later ones replay.")
+    ] = None,
+    done: Annotated[bool, typer.Option("--done", help="Also jobs that are done.")] = False,
+    reason: options.Reason = None,
+    tenant: options.Tenant = None,
+    as_of: AsOf = None,
+    limit: Canary = None,
+    pace: Pace = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    actor: options.Actor = None,
+) -> Report:
+    """Runs dead, failed or cancelled jobs again.
+
+    Completed steps replay from storage.
+    With --where it shows what it would touch and asks; without a terminal it needs --yes.
+
+    $ ultijobs jobs retry 1f3a9c20
+    $ ultijobs jobs retry 1f3a9c20 --from-step charge --reason "price list mended"
+    $ ultijobs jobs retry --where "state:dead fp:7f3a" --dry-run
+    $ ultijobs jobs retry --where "state:dead fp:7f3a" --limit 1 --yes
+    $ ultijobs jobs retry --where "state:dead fp:7f3a" --pace 500/1s --yes
+    """
+    if from_step is not None and only_step is not None:
+        raise options.bad("--only-step", "goes against --from-step", "give one of them")
+    chosen = _options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
+    chosen = replace(chosen, from_step=from_step, only_step=only_step, allow_done=done)
+    return await _act(call, Action.RETRY, ids, where, chosen, yes=yes, dry_run=dry_run, actor=actor)
+
+
+async def cancel(
+    call: Invocation,
+    ids: Ids = None,
+    where: options.WhereText = None,
+    reason: options.Reason = None,
+    tenant: options.Tenant = None,
+    as_of: AsOf = None,
+    limit: Canary = None,
+    pace: Pace = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    actor: options.Actor = None,
+) -> Report:
+    """Cancels jobs that have not ended.
+
+    A running one is told, and may write no more.
+    With --where it shows what it would touch and asks; without a terminal it needs --yes.
+
+    $ ultijobs jobs cancel 1f3a9c20 --reason "customer left"
+    $ ultijobs jobs cancel --where "queue:bulk state:ready" --yes
+    """
+    chosen = _options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
+    return await _act(call, Action.CANCEL, ids, where, chosen, yes=yes, dry_run=dry_run, actor=actor)
+
+
+def _options(
+    *, reason: str | None, tenant: str | None, as_of: str | None, limit: int | None, pace: str | None
+) -> PlanOptions:
+    chosen = PlanOptions(reason=reason, tenant=tenant, as_of=options.instant_of("--as-of", as_of), limit=limit)
+    paced = options.pace_of(pace)
+    return chosen if paced is None else replace(chosen, batch=paced[0], pause=paced[1])
+
+
+async def _act(
+    call: Invocation,
+    action: Action,
+    ids: list[str] | None,
+    where: list[str] | None,
+    chosen: PlanOptions,
+    *,
+    yes: bool,
+    dry_run: bool,
+    actor: str | None,
+) -> Report:
+    text = " ".join(where or ()).strip()
+    if bool(ids) == bool(text):
+        told = "both ids and --where" if ids else "neither an id nor a filter"
+        raise options.bad("--where", f"{told} were given", "give ids, or --where with at least one word")
+    target: Target
+    refused: list[Refusal] = []
+    async with inspector(call, actor=actor) as api:
+        if ids:
+            known, refused = await _known(api, ids, chosen.tenant)
+            if not known:
+                return nothing_known(refused)
+            target = Target(ids=tuple(known))
+        else:
+            target = Target(where=options.filter_of(where, tenant=chosen.tenant), text=text)
+        plan = await api.plan(action, target, chosen)
+        return await act(call, api, plan, Consent(needed=bool(text), yes=yes, dry_run=dry_run), refused)
+
+
+async def _known(api: Inspector, refs: list[str], tenant: str | None) -> tuple[list[UUID], list[Refusal]]:
+    """The ids that exist, each once, and a refusal for each reference that names no job."""
+    known: dict[UUID, None] = {}
+    unknown: list[Refusal] = []
+    for ref in refs:
+        try:
+            known[await api.find(ref, tenant=tenant)] = None
+        except JobUnknown as error:
+            unknown.append(Refusal(None, error.code, error.cause))
+    return list(known), unknown

@@ -1,0 +1,166 @@
+"""`jobs ls`, `jobs show`, `jobs why`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+
+from ultijobs.inspection import Inspector, JobPage, JobRow, JobState, Sort, WaitingOn, Where
+from ultijobs_cli import options, wording
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.commands.jobs_detail import blocks, data
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.jsonform import columns
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Block, Cell, Column, Pairs, Tone, grid
+from ultijobs_cli.watch import watching
+
+__all__ = ["STATE_TONES", "Ref", "ls", "show", "why"]
+
+Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's id, or its last 6 or more hex digits.")]
+
+_PAGE: Final = 1_000
+STATE_TONES: Final[dict[str, Tone]] = {
+    JobState.RUNNING: "green",
+    JobState.DEAD: "red",
+    JobState.FAILED: "red",
+    JobState.CANCELLED: "dim",
+    JobState.DONE: "dim",
+    JobState.SUSPENDED: "blue",
+}
+
+
+async def ls(
+    call: Invocation,
+    state: options.State = None,
+    queue: options.Queue = None,
+    name: options.Name = None,
+    tenant: options.Tenant = None,
+    where: options.WhereText = None,
+    sort: Annotated[Sort, typer.Option("--sort", help="Which come first.")] = Sort.NEWEST,
+    limit: options.Limit = 100,
+    after: options.After = None,
+    watch: options.Watch = False,
+) -> Report:
+    """Lists jobs, newest first.
+
+    Filter words: id: run: state: queue: job: tenant: reason: code: fp: key: worker: step: priority: age: err~ input.x:
+    A blank is AND, a comma OR, a leading - NOT.
+
+    $ ultijobs jobs ls --state dead
+    $ ultijobs jobs ls --where "state:ready queue:billing age:>5m"
+    $ ultijobs jobs ls --where 'state:dead err~"timed out"' --json
+    """
+    chosen = options.filter_of(where, state=state, queue=queue, name=name, tenant=tenant)
+
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            page = await _rows(api, chosen, sort=sort, after=after, limit=limit)
+            return Report(
+                summary=wording.plural(len(page.rows), "job") + (", more follow" if page.next else ""),
+                data={"rows": page.rows, "next": page.next, "as_of": page.as_of},
+                blocks=[_table(page.rows, page.as_of)],
+                hints=[f"more: --after {page.next}"] if page.next else [],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def show(
+    call: Invocation,
+    id: Ref,
+    tenant: options.Tenant = None,
+    payloads: Annotated[
+        bool, typer.Option("--input", help="Show the input and the steps' outputs too, redacted.")
+    ] = False,
+) -> Report:
+    """Shows one job whole: row, steps, attempts, delays to come.
+
+    $ ultijobs jobs show 1f3a9c20
+    $ ultijobs jobs show 1f3a9c20 --input --json
+    """
+    async with inspector(call) as api:
+        found = await api.job(await api.find(id, tenant=tenant), tenant=tenant, with_input=payloads)
+        now = await api.now()
+    return Report(
+        summary=f"{found.row.name} {found.row.id} is {found.row.state}",
+        data=data(found, payloads=payloads),
+        blocks=blocks(found, now, payloads=payloads),
+    )
+
+
+async def why(call: Invocation, id: Ref, tenant: options.Tenant = None) -> Report:
+    """Says why a job is not running, who holds it, what frees it.
+
+    $ ultijobs jobs why 1f3a9c20
+    """
+    async with inspector(call) as api:
+        answer = await api.why(await api.find(id, tenant=tenant), tenant=tenant)
+        now = await api.now()
+    on = "nothing" if answer.waiting_on is None else str(answer.waiting_on)
+    pairs = (
+        ("job", Cell(str(answer.id))),
+        ("state", Cell(answer.state, STATE_TONES.get(answer.state, ""))),
+        ("waiting on", Cell(on, "yellow" if answer.waiting_on else "")),
+        ("since", Cell(f"{wording.since(answer.since, now)} ({wording.moment(answer.since)} UTC)")),
+        ("holder", Cell(wording.text(answer.holder))),
+        ("frees", Cell(answer.frees)),
+    )
+    return Report(
+        summary=f"{answer.id} is {answer.state}, waiting on {on}: {answer.frees}",
+        data=columns(answer),
+        blocks=[Pairs(pairs)],
+    )
+
+
+async def _rows(api: Inspector, where: Where, *, sort: Sort, after: str | None, limit: int) -> JobPage:
+    """Up to `limit` rows, read in the pages that inspection gives."""
+    page = await api.jobs(where, sort=sort, after=after, limit=min(limit, _PAGE))
+    rows = list(page.rows)
+    while page.next is not None and len(rows) < limit:
+        page = await api.jobs(where, sort=sort, after=page.next, limit=min(limit - len(rows), _PAGE))
+        rows.extend(page.rows)
+    return JobPage(rows, page.next, page.as_of)
+
+
+def _table(rows: list[JobRow], now: datetime) -> Block:
+    tenants = any(row.tenant_id for row in rows)
+    shown: list[Column[JobRow]] = [
+        Column("ID", lambda row: Cell(wording.tail(row.id), "bold")),
+        Column("JOB", lambda row: row.name, wide=True),
+        Column("QUEUE", lambda row: row.queue, rank=3, wide=True),
+        Column("STATE", lambda row: Cell(row.state, STATE_TONES.get(row.state, ""))),
+        Column("ATT", lambda row: f"{row.attempt}/{row.max_attempts}", rank=2, right=True),
+        Column("AGE", lambda row: _age(row, now), right=True),
+        *([Column[JobRow]("TENANT", lambda row: wording.text(row.tenant_id), rank=4, wide=True)] if tenants else []),
+        Column("NOTE", _note, rank=1, wide=True),
+    ]
+    return grid(rows, shown, empty="no jobs match")
+
+
+def _age(row: JobRow, now: datetime) -> str:
+    """Since due, since the start, since the stop; or when it becomes due."""
+    if row.state == JobState.RUNNING:
+        return wording.since(row.started_at, now)
+    if row.finished_at is not None:
+        return wording.since(row.finished_at, now)
+    return wording.until(row.run_at, now) if row.run_at > now else wording.since(row.due_at, now)
+
+
+def _note(row: JobRow) -> str | Cell:
+    """The one thing to know about the row: what it waits for, who has it, what stopped it."""
+    if row.state in {JobState.DEAD, JobState.FAILED}:
+        return Cell(" ".join(filter(None, (row.stop_reason, row.error_code, row.last_error))), "red")
+    if row.state == JobState.CANCELLED:
+        return row.cancel_reason or ""
+    if row.state == JobState.RUNNING:
+        step = f" in {row.running_step}" if row.running_step else ""
+        return f"{wording.text(row.worker_id)}{step}"
+    if row.waiting_on is not None:
+        wanted = row.waiting_on in {WaitingOn.NO_WORKER, WaitingOn.PAUSED}
+        return Cell(f"waits: {row.waiting_on}", "yellow" if wanted else "")
+    return row.last_error or ""

@@ -1,0 +1,190 @@
+"""`stats`, `causes`, `leases`, `activity`: the whole queue at a glance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from ultijobs.inspection import ActivityRow, Cause, Count, JobState, LeaseRow
+from ultijobs_cli import options, wording
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.commands.queues import queue_table
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.jsonform import columns
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Cell, Column, Pairs, grid
+from ultijobs_cli.watch import watching
+
+__all__ = ["activity", "causes", "leases", "stats"]
+
+_STOPPED: Final = "state:dead,failed"
+
+
+async def stats(
+    call: Invocation, queue: options.Queue = None, tenant: options.Tenant = None, watch: options.Watch = False
+) -> Report:
+    """Counts jobs by state and by queue. A count with + is at least that, one with ~ an estimate.
+
+    $ ultijobs stats
+    $ ultijobs stats --queue billing --json
+    """
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            found = await api.stats(queue=queue, tenant=tenant)
+            totals = ((state, found.totals.get(state, Count(0))) for state in JobState)
+            return Report(
+                summary=", ".join(f"{wording.count(n)} {state}" for state, n in found.totals.items() if n.value)
+                or "no jobs",
+                data=columns(found),
+                blocks=[
+                    Pairs(tuple((str(state), Cell(wording.count(number))) for state, number in totals)),
+                    queue_table(found.queues, found.as_of),
+                ],
+                rows="queues",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def causes(
+    call: Invocation,
+    where: options.WhereText = None,
+    queue: options.Queue = None,
+    name: options.Name = None,
+    tenant: options.Tenant = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="At most so many causes.")] = 50,
+    watch: options.Watch = False,
+) -> Report:
+    """Groups what stopped by its cause, so that one mend is one retry.
+
+    $ ultijobs causes
+    $ ultijobs causes --queue billing
+    """
+    chosen = options.filter_of(where or [_STOPPED], queue=queue, name=name, tenant=tenant)
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            rows = await api.causes(chosen, limit=limit)
+            now = await api.now()
+            table = grid(
+                rows,
+                [
+                    Column[Cause]("JOBS", lambda row: Cell(wording.count(row.count), "red"), right=True),
+                    Column[Cause]("FP", lambda row: (wording.text(row.fingerprint))[:8]),
+                    Column[Cause]("REASON", lambda row: wording.text(row.stop_reason), rank=1),
+                    Column[Cause]("CODE", lambda row: wording.text(row.error_code), rank=2, wide=True),
+                    Column[Cause]("STEP", lambda row: wording.text(row.step), rank=4, wide=True),
+                    Column[Cause]("FIRST", lambda row: wording.since(row.first_at, now), rank=2, right=True),
+                    Column[Cause]("LAST", lambda row: wording.since(row.last_at, now), right=True),
+                    Column[Cause]("TENANTS", lambda row: str(row.tenants), rank=5, right=True),
+                    Column[Cause]("RETRIED", _retried, rank=3, right=True),
+                    Column[Cause]("MESSAGE", lambda row: row.error or "", wide=True),
+                ],
+                empty="nothing has stopped",
+            )
+            return Report(
+                summary=wording.plural(len(rows), "cause"),
+                data={"rows": rows, "next": None, "as_of": now},
+                blocks=[table],
+                hints=[f'one of them: ultijobs jobs ls --where "{_STOPPED} fp:FP"'] if rows else [],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def leases(call: Invocation, limit: options.Limit = 200, watch: options.Watch = False) -> Report:
+    """Lists what runs now: who holds it, in which step, until when.
+
+    $ ultijobs leases
+    $ ultijobs leases --watch
+    """
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            rows = await api.leases(limit=limit)
+            now = await api.now()
+            table = grid(
+                rows,
+                [
+                    Column[LeaseRow]("ID", lambda row: Cell(wording.tail(row.id), "bold")),
+                    Column[LeaseRow]("JOB", lambda row: row.name, wide=True),
+                    Column[LeaseRow]("QUEUE", lambda row: row.queue, rank=3, wide=True),
+                    Column[LeaseRow]("WORKER", lambda row: wording.text(row.worker_id), wide=True),
+                    Column[LeaseRow]("STEP", lambda row: wording.text(row.running_step), rank=1, wide=True),
+                    Column[LeaseRow]("ATT", lambda row: f"{row.attempt}/{row.max_attempts}", rank=2, right=True),
+                    Column[LeaseRow]("RUNS", lambda row: wording.since(row.started_at, now), right=True),
+                    Column[LeaseRow](
+                        "LEASE",
+                        lambda row: Cell("lapsed", "red") if row.expired else wording.until(row.lease_until, now),
+                        right=True,
+                    ),
+                ],
+                empty="nothing runs",
+            )
+            return Report(
+                summary=wording.plural(len(rows), "lease"),
+                data={"rows": rows, "next": None, "as_of": now},
+                blocks=[table],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def activity(
+    call: Invocation, limit: options.Limit = 100, after: options.After = None, watch: options.Watch = False
+) -> Report:
+    """Lists what operators did: who, when, why, with what result.
+
+    $ ultijobs activity
+    $ ultijobs activity --limit 10 --json
+    """
+    cursor = _cursor(after)
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            rows = await api.activity(after=cursor, limit=limit)
+            now = await api.now()
+            table = grid(
+                rows,
+                [
+                    Column[ActivityRow]("AGO", lambda row: wording.since(row.at, now), right=True),
+                    Column[ActivityRow]("WHO", lambda row: row.actor, wide=True),
+                    Column[ActivityRow]("ACTION", lambda row: Cell(row.action, "bold")),
+                    Column[ActivityRow]("TARGET", lambda row: row.target, wide=True),
+                    Column[ActivityRow]("DONE", lambda row: _number(row.done), right=True),
+                    Column[ActivityRow]("REFUSED", lambda row: _number(row.refused), rank=2, right=True),
+                    Column[ActivityRow]("FAILED", lambda row: _number(row.failed), rank=2, right=True),
+                    Column[ActivityRow]("REASON", lambda row: row.reason or "", rank=1, wide=True),
+                ],
+                empty="nobody has acted yet",
+            )
+            following = str(rows[-1].id) if len(rows) == limit else None
+            return Report(
+                summary=wording.plural(len(rows), "act"),
+                data={"rows": rows, "next": following, "as_of": now},
+                blocks=[table],
+                hints=[f"more: --after {following}"] if following else [],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+def _retried(row: Cause) -> str:
+    return f"{row.retried}, died again {row.died_again}" if row.retried else wording.NONE
+
+
+def _number(value: int | None) -> str:
+    return wording.NONE if value is None else f"{value:,}"
+
+
+def _cursor(text: str | None) -> UUID | None:
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        raise options.bad("--after", f"{text!r} is no cursor", "give the `next` of the page before") from None

@@ -1,0 +1,105 @@
+"""`workers ls`, `workers drain`, `workers resume`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+
+from ultijobs.inspection import Action, PlanOptions, Target, WorkerRow
+from ultijobs_cli import options, wording
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.remote import order
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Block, Cell, Column, Tone, grid
+from ultijobs_cli.watch import watching
+
+__all__ = ["drain", "ls", "resume"]
+
+WorkerName = Annotated[str, typer.Argument(metavar="WORKER", help="The worker_id that `workers ls` shows.")]
+
+_TONES: Final[dict[str, Tone]] = {
+    "healthy": "green",
+    "wedged": "red",
+    "gone": "red",
+    "draining": "yellow",
+    "drained": "yellow",
+}
+
+
+async def ls(call: Invocation, watch: options.Watch = False) -> Report:
+    """Lists the workers, and whether they make progress.
+
+    $ ultijobs workers ls
+    $ ultijobs workers ls --watch
+    """
+    async with inspector(call) as api:
+
+        async def look() -> Report:
+            rows = await api.workers()
+            now = await api.now()
+            return Report(
+                summary=wording.plural(len(rows), "worker"),
+                data={"rows": rows, "next": None, "as_of": now},
+                blocks=[_table(rows, now)],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def drain(
+    call: Invocation,
+    worker: WorkerName,
+    leave: Annotated[bool, typer.Option("--exit", help="End the process afterwards.")] = False,
+    reason: options.Reason = None,
+    actor: options.Actor = None,
+) -> Report:
+    """Tells a worker to claim no more and finish what it runs.
+
+    It stands by as drained, or exits with --exit.
+
+    $ ultijobs workers drain web-3:4711
+    $ ultijobs workers drain web-3:4711 --exit
+    """
+    async with inspector(call, actor=actor) as api:
+        chosen = PlanOptions(reason=reason, exit=leave)
+        return await order(api, await api.plan(Action.DRAIN_WORKER, Target(worker=worker), chosen), {"worker": worker})
+
+
+async def resume(
+    call: Invocation, worker: WorkerName, reason: options.Reason = None, actor: options.Actor = None
+) -> Report:
+    """Lets a drained worker claim again.
+
+    $ ultijobs workers resume web-3:4711
+    """
+    async with inspector(call, actor=actor) as api:
+        chosen = PlanOptions(reason=reason)
+        return await order(api, await api.plan(Action.RESUME_WORKER, Target(worker=worker), chosen), {"worker": worker})
+
+
+def _table(rows: list[WorkerRow], now: datetime) -> Block:
+    return grid(
+        rows,
+        [
+            Column("WORKER", lambda row: Cell(row.worker_id, "bold"), wide=True),
+            Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, ""))),
+            Column("RUNS", lambda row: f"{row.running}/{row.concurrency}", right=True),
+            Column("CLAIMED", lambda row: _ago(row.claimed_at, now), right=True),
+            Column("SETTLED", lambda row: _ago(row.settled_at, now), rank=1, right=True),
+            Column("BEAT", lambda row: _ago(row.heartbeat_at, now), rank=1, right=True),
+            Column("LAG", lambda row: f"{row.loop_lag_ms}ms", rank=2, right=True),
+            Column("MEMORY", lambda row: f"{row.rss_bytes / 2**20:.0f}M", rank=3, right=True),
+            Column("QUEUES", lambda row: ",".join(row.queues), rank=2, wide=True),
+            Column("UP", lambda row: wording.since(row.started_at, now), rank=2, right=True),
+            Column("CODE", lambda row: wording.text(row.code_version), rank=4, wide=True),
+        ],
+        empty="no workers",
+    )
+
+
+def _ago(at: datetime | None, now: datetime) -> str:
+    return wording.since(at, now)

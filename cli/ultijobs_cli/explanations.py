@@ -1,0 +1,55 @@
+"""The long form of each error: when it is met, and what to do. The texts are in `explanations.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from ultijobs.errors import CATALOGUE, Retry, UltijobsError
+
+__all__ = ["Explanation", "explanation", "page"]
+
+_RETRY: Final[dict[Retry | None, str]] = {
+    "terminal": "stops the job at once: a retry would end the same way",
+    "retryable": "is retried by the job's policy",
+    "retry-after": "is retried after the delay that it carries",
+    None: "is retried by the job's policy, as any exception",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What there is to say about a code beyond its title."""
+
+    when: str
+    what_to_do: str
+    retry: str
+    """What a worker does when a handler raises it."""
+
+
+@cache
+def _texts() -> dict[str, dict[str, str]]:
+    return tomllib.loads((files("ultijobs_cli") / "explanations.toml").read_text(encoding="utf-8"))
+
+
+def explanation(kind: type[UltijobsError]) -> Explanation:
+    """The long form of `kind`; an application's own class is explained by its docstring."""
+    text = _texts().get(kind.code, {})
+    return Explanation(
+        when=text.get("when") or (kind.__doc__ or kind.title).strip(),
+        what_to_do=text.get("do") or kind.default_fix,
+        retry=_RETRY[kind.retry],
+    )
+
+
+def page(code: str) -> str:
+    """The page of a code in `docs/errors`, as Markdown."""
+    kind = CATALOGUE[code]
+    told = explanation(kind)
+    return (
+        f"# {code}\n\n{kind.title}.\n\n## When\n\n{told.when}\n\n## What to do\n\n{told.what_to_do}\n\n"
+        f"The line that mends it:\n\n    {kind.default_fix}\n\nRaised in a handler, it {told.retry}.\n"
+    )

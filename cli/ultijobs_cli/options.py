@@ -1,0 +1,129 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+import typer
+
+from ultijobs import _durations
+from ultijobs.errors import CliBadFlag, DurationInvalid
+from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_where
+
+__all__ = [
+    "Actor",
+    "After",
+    "Limit",
+    "Name",
+    "Queue",
+    "Reason",
+    "State",
+    "Tenant",
+    "Watch",
+    "WhereText",
+    "filter_of",
+    "instant_of",
+    "pace_of",
+    "span_of",
+]
+
+PAGE: Final = 10_000
+
+Queue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.")]
+Tenant = Annotated[
+    str | None, typer.Option("--tenant", metavar="TENANT", help="Only this tenant; others do not exist then.")
+]
+Name = Annotated[str | None, typer.Option("--name", metavar="JOB", help="Only jobs of this name; charge* is a prefix.")]
+WhereText = Annotated[
+    list[str] | None, typer.Option("--where", metavar="FILTER", help='A filter, such as "state:dead age:>10m".')
+]
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        help=f"Only these states: {', '.join(JobState)}; several with commas.",
+        autocompletion=lambda: list(JobState),
+    ),
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=PAGE, help="At most so many rows.")]
+After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="The page after this `next`.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ctrl-c.")]
+Actor = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who acts, for the activity table.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the activity table.")]
+
+_PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
+
+
+def bad(flag: str, cause: str, fix: str) -> CliBadFlag:
+    """A refusal that names the flag."""
+    return CliBadFlag(f"{flag}: {cause}", fix=fix, meta={"at": flag})
+
+
+def filter_of(
+    where: list[str] | None,
+    *,
+    state: list[str] | None = None,
+    queue: str | None = None,
+    name: str | None = None,
+    tenant: str | None = None,
+) -> Where:
+    """The filter that `--where` and the single options say together. Raises `FilterInvalid`, `CliBadFlag`."""
+    parsed = parse_where(" ".join(where or ()), tenant=tenant)
+    terms = list(parsed.terms)
+    if state:
+        terms.append(Term(Field.STATE, Op.IS, tuple(_states(state))))
+    for field, value in ((Field.QUEUE, queue), (Field.JOB, name)):
+        if value is not None:
+            if not value:
+                raise bad(f"--{'name' if field is Field.JOB else field}", "is empty", "leave it out to see all")
+            terms.append(Term(field, Op.IS, (value,)))
+    return Where(tuple(terms), parsed.tenant)
+
+
+def _states(given: list[str]) -> list[str]:
+    states = [word.strip() for text in given for word in text.split(",")]
+    for state in states:
+        if state not in tuple(JobState):
+            raise bad("--state", f"{state!r} is no state", f"use one of {', '.join(JobState)}")
+    return states
+
+
+def span_of(flag: str, text: str | None) -> timedelta | None:
+    """A duration given on the command line; a bare number is seconds. Raises `CliBadFlag`."""
+    if text is None:
+        return None
+    try:
+        return _durations.parse(float(text) if _is_number(text) else text, what=flag)
+    except DurationInvalid as error:
+        raise bad(flag, f"{text!r} is no duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
+
+
+def instant_of(flag: str, text: str | None) -> datetime | None:
+    """An instant given on the command line, with its zone. Raises `CliBadFlag`."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise bad(flag, f"{text!r} is no time", f"write {flag} 2026-01-31T12:00:00Z") from error
+    if at.tzinfo is None:
+        raise bad(flag, f"{text!r} has no zone", f"write {flag} {text}Z")
+    return at
+
+
+def pace_of(text: str | None) -> tuple[int, timedelta] | None:
+    """`500/1s` as rows and the pause after them. Raises `CliBadFlag`."""
+    if text is None:
+        return None
+    found = _PACE.fullmatch(text.strip())
+    if found is None or int(found[1]) < 1:
+        raise bad("--pace", f"{text!r} is no pace", "write --pace 500/1s")
+    pause = span_of("--pace", f"1{found[2]}" if found[2].isalpha() else found[2])
+    return int(found[1]), pause or timedelta(0)

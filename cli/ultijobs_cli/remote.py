@@ -1,0 +1,35 @@
+"""Orders that need no consent: they touch no job, and one more order undoes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ultijobs.inspection import Inspector, Plan
+from ultijobs_cli.acts import outcome_findings
+from ultijobs_cli.exit_codes import ExitCode, exit_code_of
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Paragraph
+
+__all__ = ["order"]
+
+
+async def order(api: Inspector, plan: Plan, about: Mapping[str, object]) -> Report:
+    """Applies the plan; `about` is what the answer's data begins with."""
+    outcome = await api.apply(plan)
+    refusals = (*outcome.refused, *outcome.failed)
+    (name,) = about.values()
+    summary = f"{plan.action}: {name}" if not refusals else f"{plan.action}: {name} was refused"
+    exit_code = max((exit_code_of(refusal.code) for refusal in refusals), default=ExitCode.DONE)
+    return Report(
+        summary=summary,
+        data={
+            **about,
+            "action": plan.action,
+            "changed": outcome.matched > 0 and not refusals,
+            "activity_id": outcome.activity_id,
+            "warnings": plan.warnings,
+        },
+        blocks=[Paragraph(summary), *(Paragraph(warning, "yellow") for warning in plan.warnings)],
+        findings=outcome_findings(outcome),
+        exit_code=exit_code,
+    )

@@ -1,0 +1,81 @@
+"""What a person is shown, as values: tables that fit the terminal, pairs, paragraphs. All text in them is data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from ultijobs._text import inert
+
+__all__ = ["Block", "Cell", "Column", "Pairs", "Paragraph", "Table", "Tone", "grid"]
+
+Row = TypeVar("Row")
+Tone = Literal["", "bold", "dim", "red", "yellow", "green", "blue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of text and the tone it is shown in."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """How a row is shown in one column. Where space is short, the columns of the highest `rank` go first."""
+
+    title: str
+    value: Callable[[Row], str | Cell]
+    rank: int = 0
+    right: bool = False
+    wide: bool = False
+    """Takes what space is left, and is cut at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    titles: tuple[str, ...]
+    ranks: tuple[int, ...]
+    right: tuple[bool, ...]
+    wide: tuple[bool, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    empty: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Names and values, one pair a line."""
+
+    pairs: tuple[tuple[str, Cell], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Text that keeps its line breaks and is never cut."""
+
+    text: str
+    tone: Tone = ""
+    title: str = ""
+
+
+Block = Table | Pairs | Paragraph
+
+
+def grid(rows: Sequence[Row], columns: Sequence[Column[Row]], *, empty: str) -> Table:
+    """A table of `rows`; `empty` is what is said when there are none."""
+    return Table(
+        titles=tuple(column.title for column in columns),
+        ranks=tuple(column.rank for column in columns),
+        right=tuple(column.right for column in columns),
+        wide=tuple(column.wide for column in columns),
+        rows=tuple(tuple(_cell(column.value(row)) for column in columns) for row in rows),
+        empty=empty,
+    )
+
+
+def _cell(value: str | Cell) -> Cell:
+    cell = value if isinstance(value, Cell) else Cell(value)
+    return Cell(inert(cell.text, line=True), cell.tone)
