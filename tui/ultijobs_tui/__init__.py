@@ -1,1 +1,1 @@
-"""ultijobs, for people at a terminal."""
+"""The cockpit: what is stuck, since when, why, who holds it, what to press. Stands on `ultijobs.inspection` alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ultijobs._durations import parse as parse_duration
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -31,6 +32,7 @@ from ultijobs._queue.views import (
 )
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
+from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import format_where, parse_where
 from ultijobs.inspection.inspector import Inspector
 from ultijobs.inspection.models import (
@@ -88,7 +90,9 @@ __all__ = [
     "Where",
     "Why",
     "WorkerRow",
+    "equivalent",
     "format_where",
     "inert",
+    "parse_duration",
     "parse_where",
 ]

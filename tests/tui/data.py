@@ -1,0 +1,530 @@
+"""A believable incident: a payment provider is down, a paused queue fills up, a deploy left a name without a worker."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from ultijobs.inspection import (
+    AttemptRecord,
+    Cause,
+    Count,
+    JobDetail,
+    JobPage,
+    JobRow,
+    Overview,
+    QueueRow,
+    Stats,
+    StepRecord,
+    Stuck,
+    StuckKind,
+    WaitingOn,
+    Why,
+)
+
+NOW = datetime(2026, 3, 14, 14, 16, 3, tzinfo=UTC)
+STRIPE = "TimeoutError: POST https://api.stripe.com/v1/charges timed out after 10s"
+TRACE = """Traceback (most recent call last):
+  File "/srv/shop/billing.py", line 203, in charge_invoice
+    receipt = await step.run("charge", charge, invoice)
+  File "/srv/shop/stripe.py", line 41, in charge
+    return await client.post("/v1/charges", data)
+  File "/usr/lib/python3.12/site-packages/http.py", line 88, in request
+    raise TimeoutError(f"POST {url} timed out after {limit}s")
+TimeoutError: POST https://api.stripe.com/v1/charges timed out after 10s
+"""
+
+
+def uid(n: int) -> UUID:
+    """An id that looks like a UUIDv7 of that day, the same in every run."""
+    tail = hashlib.sha256(str(n).encode()).hexdigest()[:12]
+    return UUID(f"019ced3a-{n & 0xFFFF:04x}-7abc-8def-{tail}")
+
+
+def ago(**parts: float) -> datetime:
+    return NOW - timedelta(**parts)
+
+
+def job(n: int, state: str = "ready", **values: object) -> JobRow:
+    base = JobRow(
+        id=uid(n),
+        run_id=uid(n + 50_000),
+        name="charge_invoice",
+        queue="billing",
+        state=state,
+        attempt=0,
+        max_attempts=5,
+        priority=0,
+        idempotency_key=f"charge:inv_{8000 + n}",
+        tenant_id=f"t{n % 41}",
+        run_at=ago(minutes=14),
+        due_at=ago(minutes=14),
+        created_at=ago(minutes=15),
+        updated_at=ago(minutes=14),
+        started_at=None,
+        finished_at=None,
+        lease_no=0,
+        lease_until=None,
+        worker_id=None,
+        last_error=None,
+        error_code=None,
+        fingerprint=None,
+        stop_reason=None,
+        cancel_reason=None,
+        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        enqueued_by="user:u_3",
+        code_version="9f31c0a",
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def dead_job(n: int, **values: object) -> JobRow:
+    stopped: dict[str, object] = {
+        "attempt": 5,
+        "last_error": STRIPE,
+        "error_code": "builtins.TimeoutError",
+        "fingerprint": "7f3a91c2d4e5",
+        "stop_reason": "attempts-exhausted",
+        "finished_at": ago(seconds=n % 900),
+        "updated_at": ago(seconds=n % 900),
+        "worker_id": f"w-{n % 9 + 1:02d}",
+    }
+    return job(n, "dead", **(stopped | values))
+
+
+def queues() -> list[QueueRow]:
+    return [
+        QueueRow(
+            "billing",
+            "paused",
+            Count(51_201),
+            Count(1_204),
+            0,
+            Count(12),
+            Count(3_902),
+            842_000,
+            40,
+            4,
+            paused_at=ago(minutes=6, seconds=1),
+            paused_by="ops",
+            pause_reason="provider down",
+        ),
+        QueueRow("integrations", "running", Count(1_020), Count(8_110), 40, Count(201), Count(0), 131_000, 40, 4),
+        QueueRow("mail", "running", Count(12), Count(31), 8, Count(0), Count(3), 800, 20, 2),
+        QueueRow("legacy", "unserved", Count(41), Count(0), 0, Count(0), Count(0), 10_920_000, 0, 0),
+        QueueRow("exports", "running", Count(7), Count(0), 5, Count(0), Count(11), 63_000, 10, 2),
+        QueueRow("default", "running", Count(0), Count(10_000, "capped"), 145, Count(2_901), Count(197), None, 170, 9),
+    ]
+
+
+def causes() -> list[Cause]:
+    return [
+        Cause(
+            "attempts-exhausted",
+            "7f3a91c2d4e5",
+            "builtins.TimeoutError",
+            STRIPE,
+            Count(3_902),
+            ago(minutes=14, seconds=5),
+            ago(seconds=1),
+            {"charge_invoice": 3_880, "refund": 22},
+            {"billing": 3_902},
+            41,
+            "charge",
+            tuple(uid(n) for n in range(1, 4)),
+            retried=12,
+            died_again=12,
+        ),
+        Cause(
+            "terminal",
+            "11c2a0b9ffe0",
+            "X_STEP_DUPLICATE",
+            'step "email" is used twice in one attempt',
+            Count(187),
+            ago(minutes=41),
+            ago(minutes=2),
+            {"onboard_org": 187},
+            {"default": 187},
+            9,
+            "email",
+            (uid(400),),
+        ),
+        Cause(
+            "lease-exhausted",
+            "90aa17c3bb21",
+            "X_JOB_MAX_ATTEMPTS",
+            "it took down its worker 3 times: w-17, w-03, w-17",
+            Count(11),
+            ago(hours=5),
+            ago(hours=4),
+            {"export_csv": 11},
+            {"exports": 11},
+            2,
+            None,
+            (uid(500),),
+            retried=3,
+            died_again=0,
+        ),
+    ]
+
+
+def stats() -> Stats:
+    totals = {
+        "ready": Count(52_281),
+        "delayed": Count(10_000, "capped"),
+        "running": Count(198),
+        "suspended": Count(3_114),
+        "dead": Count(4_113),
+        "failed": Count(0),
+        "done": Count(10_000, "capped"),
+        "cancelled": Count(17),
+    }
+    return Stats(queues(), totals, 10_920_000, NOW)
+
+
+def stuck() -> list[Stuck]:
+    stripe, twice, lost = causes()
+    where = "state:dead,failed reason:{} fp:{}"
+    return [
+        Stuck(
+            "queue:legacy",
+            StuckKind.NO_WORKER,
+            2,
+            Count(41),
+            "no worker serves queue legacy",
+            ago(hours=3, minutes=2),
+            None,
+            None,
+            "state:ready queue:legacy",
+            queue="legacy",
+        ),
+        Stuck(
+            "dead:attempts-exhausted:7f3a91c2d4e5",
+            StuckKind.DEAD,
+            2,
+            stripe.count,
+            "attempts-exhausted · TimeoutError",
+            stripe.first_at,
+            stripe.last_at,
+            "step charge",
+            where.format("attempts-exhausted", "7f3a91c2d4e5"),
+            queue="billing",
+            cause=stripe,
+        ),
+        Stuck(
+            "queue:billing",
+            StuckKind.PAUSED,
+            2,
+            Count(51_201),
+            'PAUSED by ops "provider down" · queue billing',
+            ago(minutes=6, seconds=1),
+            None,
+            "ops",
+            "state:ready queue:billing",
+            queue="billing",
+        ),
+        Stuck(
+            "lease:w-17",
+            StuckKind.LEASE,
+            2,
+            Count(3),
+            "the lease ended and no worker has taken the jobs over",
+            ago(minutes=4),
+            ago(minutes=4),
+            "w-17",
+            "state:running worker:w-17",
+        ),
+        Stuck(
+            "dead:terminal:11c2a0b9ffe0",
+            StuckKind.DEAD,
+            1,
+            twice.count,
+            "terminal · X_STEP_DUPLICATE",
+            twice.first_at,
+            twice.last_at,
+            "step email",
+            where.format("terminal", "11c2a0b9ffe0"),
+            queue="default",
+            cause=twice,
+        ),
+        Stuck(
+            "queue:integrations",
+            StuckKind.STARVING,
+            1,
+            Count(1_020),
+            "queue integrations is behind · 40 of 40 slots busy",
+            ago(seconds=131),
+            None,
+            None,
+            "state:ready queue:integrations",
+            queue="integrations",
+        ),
+        Stuck(
+            "dead:lease-exhausted:90aa17c3bb21",
+            StuckKind.DEAD,
+            1,
+            lost.count,
+            "lease-exhausted · it took down its worker",
+            lost.first_at,
+            lost.last_at,
+            None,
+            where.format("lease-exhausted", "90aa17c3bb21"),
+            queue="exports",
+            cause=lost,
+        ),
+        Stuck(
+            "name:send_fax",
+            StuckKind.NO_WORKER,
+            1,
+            Count(6),
+            "no worker knows the name send_fax",
+            None,
+            None,
+            None,
+            "state:ready job:send_fax",
+        ),
+    ]
+
+
+def overview(lines: Sequence[Stuck] | None = None) -> Overview:
+    return Overview(NOW, stats(), list(stuck() if lines is None else lines), 198, 240, 9, 10_920_000, queues())
+
+
+def calm() -> Overview:
+    """Nothing is stuck."""
+    totals = {
+        "ready": Count(12),
+        "delayed": Count(31),
+        "running": Count(8),
+        "suspended": Count(2_901),
+        "dead": Count(0),
+        "failed": Count(0),
+        "done": Count(10_000, "capped"),
+        "cancelled": Count(0),
+    }
+    rows = [QueueRow("mail", "running", Count(12), Count(31), 8, Count(0), Count(0), 800, 20, 2)]
+    return Overview(NOW, Stats(rows, totals, 800, NOW), [], 8, 20, 2, 800, rows)
+
+
+def jobs() -> list[JobRow]:
+    paused = {"waiting_on": WaitingOn.PAUSED}
+    rows = [job(n, **paused) for n in range(1, 9)]
+    rows += [
+        job(
+            20,
+            "delayed",
+            name="crm_sync",
+            queue="integrations",
+            attempt=2,
+            tenant_id="t42",
+            run_at=NOW + timedelta(seconds=41),
+            waiting_on=WaitingOn.BACKOFF,
+            due_at=ago(minutes=9),
+            error_code="httpx.ReadTimeout",
+        ),
+        job(
+            21,
+            "suspended",
+            name="onboard_org",
+            queue="default",
+            attempt=1,
+            tenant_id="t88",
+            max_attempts=5,
+            run_at=NOW + timedelta(hours=19),
+            due_at=ago(days=2, hours=4),
+            waiting_on=WaitingOn.SLEEP,
+        ),
+        job(
+            22,
+            "suspended",
+            name="onboard_org",
+            queue="default",
+            attempt=1,
+            tenant_id="t12",
+            run_at=NOW + timedelta(days=6),
+            due_at=ago(hours=7),
+            waiting_on=WaitingOn.EVENT,
+        ),
+        job(
+            23,
+            "running",
+            name="export_csv",
+            queue="exports",
+            attempt=1,
+            max_attempts=3,
+            tenant_id="t5",
+            worker_id="w-09",
+            started_at=ago(seconds=63),
+            lease_until=NOW + timedelta(seconds=21),
+            running_step="render",
+        ),
+        job(
+            24,
+            "ready",
+            name="send_fax",
+            queue="legacy",
+            tenant_id=None,
+            waiting_on=WaitingOn.NO_WORKER,
+            due_at=ago(hours=3, minutes=2),
+        ),
+        dead_job(25),
+        dead_job(26, name="refund"),
+        job(
+            27,
+            "done",
+            name="send_receipt",
+            queue="mail",
+            attempt=1,
+            finished_at=ago(seconds=4),
+            updated_at=ago(seconds=4),
+        ),
+        job(
+            28,
+            "cancelled",
+            name="send_receipt",
+            queue="mail",
+            finished_at=ago(minutes=40),
+            updated_at=ago(minutes=40),
+            cancel_reason="duplicate campaign",
+        ),
+    ]
+    return rows
+
+
+def page(rows: Sequence[JobRow] | None = None, next: str | None = "n2") -> JobPage:
+    return JobPage(list(jobs() if rows is None else rows), next, NOW)
+
+
+def dead_page() -> JobPage:
+    return JobPage([dead_job(n) for n in range(1, 31)], "n2", NOW)
+
+
+def step(run: UUID, position: int, name: str, status: str, **values: object) -> StepRecord:
+    base = StepRecord(
+        run_id=run,
+        name=name,
+        kind="run",
+        status=status,
+        output=None,
+        error=None,
+        position=position,
+        started_at=ago(minutes=14),
+        completed_at=None,
+        wake_at=None,
+        tries=1,
+        lease_no=1,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def attempt(run: UUID, n: int, worker: str, started: datetime, seconds: float, **values: object) -> AttemptRecord:
+    base = AttemptRecord(
+        run,
+        uid(1),
+        n,
+        n,
+        worker,
+        "retried",
+        started,
+        started + timedelta(seconds=seconds),
+        "builtins.TimeoutError",
+        STRIPE,
+        TRACE,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def detail() -> JobDetail:
+    """A dead job: two steps stored, the third failed in each of its five attempts."""
+    row = dead_job(1, created_at=ago(minutes=14, seconds=51), finished_at=ago(seconds=5), updated_at=ago(seconds=5))
+    run = row.run_id
+    first = ago(minutes=14, seconds=49)
+    return JobDetail(
+        row,
+        [
+            step(run, 1, "load", "completed", started_at=first, completed_at=first + timedelta(milliseconds=12)),
+            step(
+                run,
+                2,
+                "reserve",
+                "completed",
+                started_at=first + timedelta(milliseconds=20),
+                completed_at=first + timedelta(milliseconds=100),
+            ),
+            step(
+                run,
+                3,
+                "charge",
+                "failed",
+                tries=5,
+                error=STRIPE,
+                started_at=first + timedelta(milliseconds=130),
+                lease_no=5,
+            ),
+        ],
+        [
+            attempt(run, 1, "w-03", first, 10.2),
+            attempt(run, 2, "w-09", ago(minutes=13, seconds=32), 10.0),
+            attempt(run, 3, "w-03", ago(minutes=11, seconds=23), 10.0),
+            attempt(
+                run,
+                4,
+                "w-11",
+                ago(minutes=8, seconds=1),
+                31.0,
+                outcome="lost",
+                error_code="X_JOB_LEASE_LOST",
+                error="the lease lapsed: the worker gave no sign for 30s",
+                traceback=None,
+            ),
+            attempt(run, 5, "w-03", ago(seconds=15), 10.0, outcome="dead"),
+        ],
+        [],
+    )
+
+
+def sleeping_detail() -> JobDetail:
+    """A suspended job that waits for an event."""
+    row = next(r for r in jobs() if r.waiting_on is WaitingOn.EVENT)
+    run, began = row.run_id, ago(hours=7)
+    return JobDetail(
+        row,
+        [
+            step(run, 1, "provision", "completed", started_at=began, completed_at=began + timedelta(seconds=2)),
+            step(
+                run,
+                2,
+                "welcome",
+                "completed",
+                started_at=began + timedelta(seconds=2),
+                completed_at=began + timedelta(seconds=3),
+            ),
+            step(
+                run,
+                3,
+                "approval",
+                "waiting",
+                kind="wait",
+                started_at=began + timedelta(seconds=3),
+                wake_at=NOW + timedelta(days=6),
+                event="org.approved",
+                match="o-12",
+            ),
+        ],
+        [],
+        [1_000, 2_000, 4_000, 8_000],
+    )
+
+
+def why() -> Why:
+    return Why(
+        uid(1),
+        "ready",
+        WaitingOn.PAUSED,
+        ago(minutes=6),
+        "queue billing, paused by ops (provider down)",
+        "ultijobs queues resume billing",
+    )

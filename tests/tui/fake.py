@@ -1,0 +1,151 @@
+"""A source without a database: answers from what it holds, remembers what it was asked, fails on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from tests.tui import data
+from ultijobs.errors import JobUnknown
+from ultijobs.inspection import (
+    Action,
+    ActOutcome,
+    Cause,
+    Count,
+    JobDetail,
+    JobPage,
+    Overview,
+    Plan,
+    PlanOptions,
+    QueueRow,
+    Refusal,
+    Target,
+    Why,
+    equivalent,
+    parse_where,
+)
+from ultijobs_tui.frame import Frame, Needs
+
+
+@dataclass
+class FakeSource:
+    overview: Overview | None = field(default_factory=data.overview)
+    queues: list[QueueRow] = field(default_factory=data.queues)
+    causes: list[Cause] = field(default_factory=data.causes)
+    page: JobPage = field(default_factory=data.page)
+    dead_page: JobPage = field(default_factory=data.dead_page)
+    details: dict[UUID, JobDetail] = field(default_factory=lambda: {data.uid(1): data.detail()})
+    reason: Why = field(default_factory=data.why)
+    failures: dict[str, str] = field(default_factory=dict)
+    live: bool = False
+    title: str = "db-eu-1:5432/shop"
+    error: BaseException | None = None
+    hangs: bool = False
+    apply_hangs: bool = False
+    refused: tuple[Refusal, ...] = ()
+    matched: Count | None = None
+    fetched: list[Needs] = field(default_factory=list)
+    planned: list[tuple[Action, Target, PlanOptions]] = field(default_factory=list)
+    applied: list[Plan] = field(default_factory=list)
+    hint: Callable[[], None] = lambda: None
+    as_of: datetime = data.NOW
+
+    def frame(self, needs: Needs) -> Frame:
+        failures = dict(self.failures)
+        job = None
+        if needs.job is not None:
+            job = self.details.get(needs.job)
+            if job is None:
+                failures["job"] = f"X_JOB_UNKNOWN: there is no job {needs.job}"
+        page = None
+        if needs.page is not None and "jobs" not in failures:
+            page = self.dead_page if "fp:" in needs.page.where else self.page
+        return Frame(
+            needs=needs,
+            as_of=self.as_of,
+            took_ms=18.0,
+            overview=self.overview if "overview" not in failures else None,
+            overview_at=self.as_of,
+            queues=self.queues if needs.queues else None,
+            causes=self.causes if needs.causes is not None and "causes" not in failures else None,
+            page=page,
+            job=job,
+            why=self.reason if needs.why is not None else None,
+            watch=self.details.get(needs.watch) if needs.watch is not None else None,
+            failures=failures,
+        )
+
+    async def fetch(self, needs: Needs) -> Frame:
+        self.fetched.append(needs)
+        if self.hangs:
+            await asyncio.sleep(3600)
+        if self.error is not None:
+            raise self.error
+        return self.frame(needs)
+
+    async def find(self, ref: str) -> UUID:
+        for id_ in self.details:
+            if id_.hex.endswith(ref) or str(id_) == ref:
+                return id_
+        raise JobUnknown(f"there is no job {ref!r}")
+
+    async def input(self, id: UUID) -> str | None:
+        return '{"invoice": "inv_8001", "card": "•••", "amount": 4200}'
+
+    async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan:
+        if isinstance(target, str):
+            target = Target(where=parse_where(target), text=target)
+        elif not isinstance(target, Target):
+            target = Target(ids=tuple(target))
+        self.planned.append((action, target, options))
+        matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if target.queue else 3_902))
+        if options.limit is not None:
+            matched = Count(min(options.limit, matched.value))
+        jobs = action in {Action.RETRY, Action.CANCEL}
+        samples = target.ids[:3] or (tuple(data.uid(n) for n in range(1, min(4, matched.value + 1))) if jobs else ())
+        return Plan(
+            action=action,
+            target=target,
+            options=options,
+            as_of=self.as_of,
+            matched=matched,
+            queues={"billing": matched.value} if jobs else {target.queue or "": 51_201},
+            tenants=41 if jobs and matched.value > 1 else 0,
+            samples=samples,
+            refused=self.refused,
+            reruns=("charge",) if action is Action.RETRY else (),
+            replays=("load", "reserve") if action is Action.RETRY else (),
+            warnings=("queue billing is paused: they wait until it is resumed",) if action is Action.RETRY else (),
+            equivalent=equivalent(action, target, options, self.as_of),
+            inverse={Action.PAUSE: Action.RESUME, Action.RESUME: Action.PAUSE}.get(action),
+        )
+
+    async def apply(
+        self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
+    ) -> ActOutcome:
+        self.applied.append(plan)
+        while self.apply_hangs and not stop():
+            on_progress(500, plan.matched.value)
+            await asyncio.sleep(0.01)
+        done = () if plan.target.queue else plan.target.ids or plan.samples
+        return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)
+
+    @asynccontextmanager
+    async def subscribe(self, on_hint: Callable[[], None]) -> AsyncGenerator[None]:
+        self.hint = on_hint
+        yield
+
+
+def empty_source() -> FakeSource:
+    return FakeSource(
+        overview=data.calm(),
+        queues=[],
+        causes=[],
+        page=JobPage([], None, data.NOW),
+        dead_page=JobPage([], None, data.NOW),
+        details={data.uid(1): replace(data.detail(), steps=[], attempts=[])},
+    )

@@ -1,0 +1,101 @@
+"""How an act comes about: a plan of what was captured, the dialog, the apply, the line that tells."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target
+from ultijobs_tui import format as fmt
+from ultijobs_tui.desk import Intent
+from ultijobs_tui.link import explain
+from ultijobs_tui.screens.plan import Applied, PlanDialog
+from ultijobs_tui.table import Tone
+
+if TYPE_CHECKING:
+    from ultijobs_tui.app import Cockpit
+
+__all__ = ["Acting"]
+
+_PLAN_SECONDS = 10.0
+_DONE = {
+    Action.RETRY: "retried",
+    Action.CANCEL: "cancelled",
+    Action.PAUSE: "paused",
+    Action.RESUME: "resumed",
+    Action.DRAIN_WORKER: "draining",
+    Action.RESUME_WORKER: "resumed",
+}
+
+
+class Acting:
+    """One act at a time. `undoable` is the inverse of the last one, where there is one."""
+
+    def __init__(self, app: Cockpit) -> None:
+        self._app = app
+        self.busy = False
+        self.undoable: Intent | None = None
+
+    async def run(self, intent: Intent) -> None:
+        """From the intent to the result line; an error is told, never raised."""
+        if self.busy:
+            self._app.say("one act at a time: another one is open", Tone.WARN)
+            return
+        self.busy = True
+        try:
+            await self._run(intent)
+        except Exception as error:  # noqa: BLE001 - whatever an act raises is told to the operator
+            self._app.say(f"✗ {intent.title}: {explain(error)}", Tone.BAD)
+        finally:
+            self.busy = False
+            self._app.poke()
+
+    async def _run(self, intent: Intent) -> None:
+        app = self._app
+        app.say(f"planning: {intent.title} …")
+        async with asyncio.timeout(_PLAN_SECONDS):
+            plan = await app.source.plan(intent.action, intent.target, intent.options)
+        if plan.matched.value == 0:
+            why = plan.warnings[0] if plan.warnings else "nothing matches any more"
+            app.say(f"{intent.title}: {why}", Tone.WARN)
+            return
+        app.say("")
+        applied = await app.push_screen_wait(PlanDialog(plan, intent.title, app.source.apply))
+        if applied is None:
+            app.say(f"{intent.title}: closed, nothing was changed")
+            return
+        self._tell(intent, applied)
+
+    def _tell(self, intent: Intent, applied: Applied) -> None:
+        plan, outcome = applied.plan, applied.outcome
+        bad = bool(outcome.failed) or (bool(outcome.refused) and not outcome.done)
+        self._app.say(summary(plan, outcome), Tone.BAD if bad else Tone.GOOD)
+        self._app.acted(plan, outcome)
+        if plan.target.queue is not None and plan.inverse is not None:
+            inverse = plan.inverse
+            self.undoable = Intent(
+                inverse, Target(queue=plan.target.queue), f"UNDO: {inverse} queue {plan.target.queue}", PlanOptions()
+            )
+        if intent.follow and outcome.done:
+            self._app.follow(outcome.done[0], plan)
+
+
+def summary(plan: Plan, outcome: ActOutcome) -> str:
+    """One line: what was done to how many, what was refused and why."""
+    verb = _DONE[plan.action]
+    at = fmt.clock(plan.as_of)
+    if plan.target.queue is not None or plan.target.worker is not None:
+        reason = f' · "{plan.options.reason}"' if plan.options.reason else ""
+        name = f"queue {plan.target.queue}" if plan.target.queue is not None else f"worker {plan.target.worker}"
+        return f"✓ {at} {verb} {name}{reason} (ctrl+z undo)" if outcome.matched else f"✓ {at} {name} was so already"
+    mark = "✗" if outcome.failed else "✓"
+    one = f" {fmt.short_id(outcome.done[0])}" if len(outcome.done) == 1 else ""
+    parts = [f"{mark} {at} {verb} {len(outcome.done):,}{one}"]
+    if outcome.refused:
+        first = outcome.refused[0]
+        parts.append(f"refused {len(outcome.refused):,}: {first.code} {first.cause}")
+    if outcome.failed:
+        parts.append(f"failed {len(outcome.failed):,}: {outcome.failed[0].cause}")
+    if outcome.stopped:
+        parts.append("stopped by hand between two batches")
+    return " · ".join(parts)

@@ -1,0 +1,115 @@
+"""Every key as data: bindings, footer, help, palette and docs/keys.md are made from `ACTIONS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["ACTIONS", "BY_ID", "VIEWS", "KeyAction", "actions_of", "footer_of", "key_name", "tabs"]
+
+Group = Literal["tabs", "move", "list", "look", "act"]
+VIEWS: Final = {"incident": "Incident", "queues": "Queues", "jobs": "Jobs", "dead": "Dead", "run": "Run"}
+
+_LISTS: Final = ("incident", "queues", "jobs", "dead")
+_JOBS: Final = ("jobs", "dead", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAction:
+    """One thing that a key does. `views` empty means everywhere; `footer` ranks it there, 0 leaves it to the help."""
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    help: str
+    group: Group
+    views: tuple[str, ...] = ()
+    writes: bool = False
+    """It changes the queue: always through a plan, greyed when read-only or without a connection."""
+    stops: bool = False
+    """It stops work; upper case, and refused once after the cursor was moved by a refresh."""
+    footer: int = 0
+
+
+ACTIONS: Final[tuple[KeyAction, ...]] = (
+    KeyAction("tab.incident", ("1",), "Incident", "what is stuck, why, since when, and what to press", "tabs"),
+    KeyAction("tab.queues", ("2",), "Queues", "every queue with its state and numbers", "tabs"),
+    KeyAction("tab.jobs", ("3",), "Jobs", "jobs by filter, page by page", "tabs"),
+    KeyAction("tab.dead", ("5",), "Dead", "dead letters by cause", "tabs"),
+    KeyAction("move.down", ("j", "down"), "Down", "next row", "move"),
+    KeyAction("move.up", ("k", "up"), "Up", "previous row", "move"),
+    KeyAction("move.top", ("g", "home"), "Top", "first row", "move"),
+    KeyAction("move.end", ("G", "end"), "End", "last row", "move"),
+    KeyAction("move.page_down", ("pagedown",), "Page", "next page", "move"),
+    KeyAction("move.page_up", ("pageup",), "Page back", "previous page", "move"),
+    KeyAction(
+        "move.pane", ("tab",), "Switch pane", "the other list of this screen", "move", ("dead", "run"), footer=30
+    ),
+    KeyAction("open", ("enter",), "Open", "what the cursor is on", "move", _LISTS, footer=100),
+    KeyAction("back", ("escape",), "Back", "close, or one level up", "move"),
+    KeyAction("history.back", ("left_square_bracket",), "Previous place", "where you were before", "move"),
+    KeyAction("history.forward", ("right_square_bracket",), "Next place", "undo the step back", "move"),
+    KeyAction("canary", ("c",), "Canary", "retry one job and follow it", "act", ("incident", "dead"), True, footer=90),
+    KeyAction(
+        "retry", ("r",), "Retry", "run again; stored steps are kept", "act", ("incident", *_JOBS), True, footer=89
+    ),
+    KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _JOBS, True, True, footer=80),
+    KeyAction(
+        "pause", ("p",), "Pause", "no more claims from the queue", "act", ("incident", "queues"), True, footer=79
+    ),
+    KeyAction(
+        "resume", ("u",), "Resume", "claims from the queue again", "act", ("incident", "queues"), True, footer=78
+    ),
+    KeyAction("undo", ("ctrl+z",), "Undo", "the last pause or resume", "act", writes=True),
+    KeyAction("mark", ("space",), "Mark", "add the row to what the next act is for", "list", ("jobs",), footer=60),
+    KeyAction("mark.page", ("a",), "Mark page", "every row of this page", "list", ("jobs",)),
+    KeyAction("mark.all", ("A",), "All matching", "act on the whole filter, page or not", "list", ("jobs",), footer=50),
+    KeyAction("mark.clear", ("N",), "Clear marks", "no row is marked", "list", ("jobs",)),
+    KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
+    KeyAction("sort", ("s",), "Sort", "next order", "list", ("queues", "jobs"), footer=40),
+    KeyAction("tenant", ("t",), "Tenant", "only the tenant of this row; again: all", "list", ("jobs",)),
+    KeyAction("dead_of_queue", ("d",), "Dead of queue", "dead letters of this queue", "list", ("queues",), footer=45),
+    KeyAction(
+        "why", ("h",), "Why", "why this job is where it is, and what frees it", "look", ("incident", *_JOBS), footer=65
+    ),
+    KeyAction("input", ("i",), "Input", "the job's input, redacted by its declaration", "look", ("run",), footer=55),
+    KeyAction("pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("dead", "run"), footer=54),
+    KeyAction("copy.id", ("y",), "Copy id", "the id or name under the cursor", "look"),
+    KeyAction("copy.cli", ("Y",), "Copy CLI", "the command that shows or does the same", "look", footer=35),
+    KeyAction("freeze", ("f",), "Freeze", "ask the database nothing until pressed again", "look", footer=20),
+    KeyAction("now", ("ctrl+r",), "Refresh", "ask the database now", "look"),
+    KeyAction("absolute", ("Z",), "Clock times", "times of day in place of ages", "look"),
+    KeyAction("help", ("question_mark",), "Help", "every key, and why one is grey", "look", footer=99),
+    KeyAction("commands", ("colon", "ctrl+p"), "Commands", "everything by name", "look", footer=10),
+    KeyAction("quit", ("q", "ctrl+c"), "Quit", "leave the cockpit", "look"),
+)
+
+BY_ID: Final = {action.id: action for action in ACTIONS}
+
+_NAMES: Final = {
+    "slash": "/", "colon": ":", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "down": "↓", "up": "↑",
+}  # fmt: skip
+
+
+def key_name(action: KeyAction) -> str:
+    """The key as it is written on screens."""
+    return _NAMES.get(action.keys[0], action.keys[0])
+
+
+def all_keys(action: KeyAction) -> str:
+    return " ".join(_NAMES.get(key, key) for key in action.keys)
+
+
+def actions_of(view: str) -> list[KeyAction]:
+    """What works on a screen."""
+    return [action for action in ACTIONS if not action.views or view in action.views]
+
+
+def footer_of(view: str) -> list[KeyAction]:
+    """What its footer offers, the most wanted first."""
+    return sorted((a for a in actions_of(view) if a.footer), key=lambda a: -a.footer)
+
+
+def tabs() -> list[KeyAction]:
+    return [action for action in ACTIONS if action.group == "tabs"]

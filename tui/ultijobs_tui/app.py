@@ -1,0 +1,308 @@
+"""The cockpit: one poller, one link, a screen per tab, and the acts that screens ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import ClassVar
+from uuid import UUID
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ultijobs.inspection import ActOutcome, JobState, Plan
+from ultijobs_tui import format as fmt
+from ultijobs_tui.acting import Acting
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.desk import Intent, Place, Settings
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.history import History
+from ultijobs_tui.link import Link, LinkState, explain
+from ultijobs_tui.look import Look
+from ultijobs_tui.palette import KeyCommands
+from ultijobs_tui.places import Places
+from ultijobs_tui.poller import Budget, Poller
+from ultijobs_tui.present.bars import Status
+from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.screens.incident import IncidentScreen
+from ultijobs_tui.screens.modal import Modal
+from ultijobs_tui.source import Source
+from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.theme import THEMES
+
+__all__ = ["Cockpit"]
+
+_LISTEN_AGAIN = 30.0
+
+
+class Cockpit(App[int]):
+    """Shows what `source` tells. It opens nothing and closes nothing: the source outlives it."""
+
+    CSS_PATH = Path(__file__).with_name("theme.tcss")
+    TITLE = "ultijobs"
+    COMMANDS: ClassVar = {KeyCommands}
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", show=False, priority=True)]
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {"incident": IncidentScreen}
+
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        budget: Budget | None = None,
+        link: Link | None = None,
+    ) -> None:
+        super().__init__()
+        self._source = source
+        self._settings = settings or Settings()
+        self._monotonic = monotonic
+        self._history = History()
+        self._frame: Frame | None = None
+        self._frame_at = 0.0
+        self._absolute = False
+        self._result = line()
+        self._leaving = False
+        self._places = Places()
+        self._acting = Acting(self)
+        self._followed: tuple[UUID, Plan] | None = None
+        self.link = link or Link(monotonic)
+        self.poller = Poller(
+            source,
+            self.link,
+            ask=self._ask,
+            on_frame=self.feed,
+            on_link=self._bars,
+            budget=budget or Budget(interval=self._settings.refresh),
+            monotonic=monotonic,
+        )
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = THEMES[0].name
+
+    # -- life ------------------------------------------------------------------------------------------
+    async def on_mount(self) -> None:
+        view = self._settings.view if self._settings.view in self.MODES else "incident"
+        await self.switch_mode(view)
+        self._places.visit(Place(view))
+        if self._settings.where is not None:
+            self.go(Place("jobs", where=self._settings.where))
+        if not self._source.live:
+            return
+        self.run_worker(self.poller.run(), group="poll", exit_on_error=False)
+        self.run_worker(self._listen(), group="listen", exit_on_error=False)
+        self.set_interval(1.0, self._bars)
+        if self._settings.job is not None:
+            self.run_worker(self._find(self._settings.job), group="find", exit_on_error=False)
+
+    def on_app_blur(self) -> None:
+        self.poller.blurred = True
+
+    def on_app_focus(self) -> None:
+        self.poller.blurred = False
+        self.poller.poke()
+
+    def action_leave(self) -> None:
+        """Leaves; while an act is being applied it asks once."""
+        if self._acting.busy and not self._leaving:
+            self._leaving = True
+            self.say("an act is open: esc stops it after the current batch; once more leaves at once", Tone.WARN)
+            return
+        self.exit(0)
+
+    async def _listen(self) -> None:
+        """Hints make refreshes earlier; without them the interval is the truth."""
+        while True:
+            try:
+                async with self._source.subscribe(self.poller.hint):
+                    await asyncio.Event().wait()
+            except Exception:  # noqa: BLE001 - a hint is no promise; polling goes on and tells what is wrong
+                await asyncio.sleep(_LISTEN_AGAIN)
+
+    async def _find(self, ref: str) -> None:
+        try:
+            self.go(Place("run", job=await self._source.find(ref)))
+        except Exception as error:  # noqa: BLE001 - told, so that the operator can search
+            self.say(explain(error), Tone.BAD)
+
+    # -- data ------------------------------------------------------------------------------------------
+    def _ask(self) -> Needs:
+        screen = self.screen
+        needs = screen.needs() if isinstance(screen, CockpitScreen | Modal) else Needs()
+        return needs.following(self._followed[0]) if self._followed else needs
+
+    def feed(self, frame: Frame) -> None:
+        """Shows a frame."""
+        self._frame = frame
+        self._frame_at = self._monotonic()
+        if frame.overview is not None:
+            self._history.add(frame.overview)
+        screen = self.screen
+        with self.batch_update():
+            if isinstance(screen, CockpitScreen | Modal):
+                screen.receive(frame)
+        if frame.watch is not None:
+            self._watched(frame)
+
+    def _bars(self) -> None:
+        screen = self.screen
+        if isinstance(screen, CockpitScreen) and screen.is_mounted:
+            screen.bars()
+
+    def follow(self, id: UUID, plan: Plan) -> None:
+        """Watches a canary until it stops."""
+        self._followed = (id, plan)
+
+    def _watched(self, frame: Frame) -> None:
+        if frame.watch is None or self._followed is None or frame.watch.row.id != self._followed[0]:
+            return
+        row = frame.watch.row
+        name = f"canary {fmt.short_id(row.id)}"
+        if row.state == JobState.DONE:
+            self.say(f"✓ {name} is done: r retries the rest", Tone.GOOD)
+        elif row.state in {JobState.DEAD, JobState.FAILED} and row.updated_at > self._followed[1].as_of:
+            self.say(f"✗ {name} died again: {row.error_code or row.stop_reason}. The rest would too", Tone.BAD)
+        elif row.state == JobState.CANCELLED:
+            self.say(f"{name} was cancelled", Tone.WARN)
+        else:
+            self.say(f"{name}: {row.state}, attempt {row.attempt}/{row.max_attempts} …")
+            return
+        self._followed = None
+
+    # -- what screens ask for --------------------------------------------------------------------------
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    @property
+    def history(self) -> History:
+        return self._history
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def ascii_only(self) -> bool:
+        return self._settings.ascii
+
+    @property
+    def last_frame(self) -> Frame | None:
+        return self._frame
+
+    @property
+    def result(self) -> Line:
+        return self._result
+
+    def look(self) -> Look:
+        size = self.size
+        now = self._frame.as_of if self._frame else fmt.EPOCH
+        return Look(now, size.width, size.height, absolute=self._absolute)
+
+    def status(self, marks: int = 0) -> Status:
+        link, frame = self.link, self._frame
+        elapsed = self._monotonic() - self._frame_at if self._source.live else 0.0
+        return Status(
+            title=self._source.title,
+            read_only=self._settings.read_only,
+            state=link.state,
+            clock=frame.as_of + timedelta(seconds=elapsed) if frame else None,
+            interval=self.poller.budget.interval,
+            data_age=link.data_age(),
+            db_ms=frame.took_ms if frame else 0.0,
+            share=self.poller.share,
+            marks=marks,
+            actor=self._settings.actor,
+            lost_for=link.lost_for(),
+            retry=link.failures,
+            retry_in=link.retry_in(),
+            error=explain(link.error) if link.error else "",
+        )
+
+    def refusal(self, action: KeyAction) -> str | None:
+        if not action.writes:
+            return None
+        if self._settings.read_only:
+            return "the cockpit is read-only"
+        if self.link.state is LinkState.LOST:
+            return "the connection is lost"
+        return None
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self._result = line(" ", Span(text, tone))
+        self._bars()
+
+    def poke(self) -> None:
+        self.poller.poke()
+
+    def act(self, intent: Intent) -> None:
+        self.run_worker(self._acting.run(intent), group="act", exit_on_error=False)
+
+    def acted(self, plan: Plan, outcome: ActOutcome) -> None:
+        """Marks of what was done are gone; what was refused keeps them."""
+        for screen in self.screen_stack:
+            if isinstance(screen, CockpitScreen):
+                screen.acted(plan, outcome)
+
+    def copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        self.say(f"copied: {text}")
+
+    def everywhere(self, action: str) -> bool:
+        handlers: dict[str, Callable[[], object]] = {
+            "freeze": self._freeze,
+            "now": self._now,
+            "absolute": self._toggle_absolute,
+            "quit": self.action_leave,
+            "undo": self._undo,
+            "commands": self.action_command_palette,
+        }
+        if action.startswith("tab."):
+            self.go(Place(action.removeprefix("tab.")))
+            return True
+        handler = handlers.get(action)
+        if handler is None:
+            return False
+        handler()
+        return True
+
+    def go(self, place: Place) -> None:
+        """Opens a place and remembers it."""
+        self._places.visit(place)
+        self.call_later(self._open, place)
+
+    async def _open(self, place: Place) -> None:
+        if place.view not in self.MODES:
+            return
+        if self.current_mode != place.view:
+            await self.switch_mode(place.view)
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        if isinstance(self.screen, CockpitScreen):
+            self.screen.arrive(place)
+        self.poke()
+
+    def _freeze(self) -> None:
+        self.link.frozen = not self.link.frozen
+        self.poller.poke()
+
+    def _now(self) -> None:
+        if self.link.frozen:
+            self.say("frozen: f goes live again", Tone.WARN)
+        self.poller.poke()
+
+    def _toggle_absolute(self) -> None:
+        self._absolute = not self._absolute
+        if isinstance(self.screen, CockpitScreen):
+            self.screen.receive(self._frame)
+
+    def _undo(self) -> None:
+        if self._acting.undoable is None:
+            self.say("nothing to undo: only a pause or a resume can be", Tone.WARN)
+        else:
+            self.act(self._acting.undoable)

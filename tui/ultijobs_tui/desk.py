@@ -1,0 +1,90 @@
+"""What screens may ask of the cockpit, and the values they ask with. Keeps screens from knowing the app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from ultijobs.inspection import Action, PlanOptions, Target
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.frame import Frame
+from ultijobs_tui.history import History
+from ultijobs_tui.look import Look
+from ultijobs_tui.present.bars import Status
+from ultijobs_tui.source import Source
+from ultijobs_tui.table import Line, Tone
+
+__all__ = ["Desk", "Intent", "Place", "Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the cockpit was started."""
+
+    job: str | None = None
+    where: str | None = None
+    view: str = "incident"
+    read_only: bool = False
+    refresh: float = 1.0
+    no_mouse: bool = False
+    ascii: bool = False
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the operator is; also what a deep link says."""
+
+    view: str
+    where: str | None = None
+    key: str | None = None
+    job: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a key press means, with its target captured at the press: what the list does later changes nothing."""
+
+    action: Action
+    target: Target | str | tuple[UUID, ...]
+    """A text is a filter of jobs."""
+    title: str
+    options: PlanOptions = field(default_factory=PlanOptions)
+    follow: bool = False
+    """Of a canary: its job is watched afterwards."""
+
+
+class Desk(Protocol):
+    @property
+    def source(self) -> Source: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def last_frame(self) -> Frame | None: ...
+    @property
+    def place(self) -> Place | None: ...
+    def status(self, marks: int = 0) -> Status: ...
+    def look(self) -> Look: ...
+    def refusal(self, action: KeyAction) -> str | None:
+        """Why an action cannot be done now, whatever the screen."""
+        ...
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Puts one line where results are told."""
+        ...
+
+    @property
+    def result(self) -> Line: ...
+    def poke(self) -> None: ...
+    def act(self, intent: Intent) -> None: ...
+    def go(self, place: Place) -> None: ...
+    def back(self) -> None: ...
+    def show_why(self, id: UUID) -> None: ...
+    def page_text(self, title: str, text: str) -> None: ...
+    def copy(self, text: str) -> None: ...
+    def everywhere(self, action: str) -> bool:
+        """Does what a key does on every screen; False when it is none of those."""
+        ...

@@ -1,0 +1,126 @@
+"""The way in: `run` opens the queue, shows the cockpit until it is left, and is gone within a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ultijobs.inspection import Inspector
+from ultijobs_tui.app import Cockpit
+from ultijobs_tui.desk import Settings
+from ultijobs_tui.once import NEEDS, once_text
+from ultijobs_tui.source import LiveSource, Source
+
+__all__ = ["Options", "print_once", "run", "run_source"]
+
+_CLOSE_SECONDS: Final = 0.4
+_LEAVE_SECONDS: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The flags of `ultijobs tui`."""
+
+    job: str | None = None
+    where: str | None = None
+    view: str = "incident"
+    read_only: bool = False
+    once: bool = False
+    refresh: float = 1.0
+    """Seconds between two refreshes, at least 0.25."""
+    no_color: bool = False
+    no_mouse: bool = False
+    ascii: bool = False
+    actor: str | None = None
+    role: str = field(default="tui", kw_only=True)
+
+
+def run(url: str, schema: str = "public", options: Options | None = None) -> int:
+    """Opens `url`, shows the cockpit (or prints it once) and returns the exit code.
+
+    Raises `DriverUnavailable` and `SchemaOutdated` when it cannot start. Once started it outlives a lost connection,
+    and when it is left the process goes on within a second, whatever hangs.
+    """
+    chosen = options or Options()
+    with _leaving() as leaving:
+        return asyncio.run(_run(url, schema, chosen, leaving))
+
+
+async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> int:
+    opened = Inspector.connect(url, schema, role=options.role, actor=options.actor, source="tui")
+    inspector = await opened.__aenter__()
+    try:
+        source = LiveSource(inspector)
+        if options.once:
+            await print_once(source, ascii_only=options.ascii)
+            leaving.code = 0
+        else:
+            leaving.code = await run_source(source, options)
+    finally:
+        leaving.begun.set()
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await opened.__aexit__(None, None, None)
+    return leaving.code
+
+
+async def run_source(source: Source, options: Options | None = None) -> int:
+    """Shows the cockpit on a source that is open already and stays so; 0 when it was left by the operator."""
+    chosen = options or Options()
+    if chosen.no_color:
+        os.environ["NO_COLOR"] = "1"
+    settings = Settings(
+        job=chosen.job,
+        where=chosen.where,
+        view=chosen.view,
+        read_only=chosen.read_only,
+        refresh=max(0.25, chosen.refresh),
+        no_mouse=chosen.no_mouse,
+        ascii=chosen.ascii,
+        actor=chosen.actor or "",
+    )
+    app = Cockpit(source, settings)
+    code = await app.run_async(mouse=not chosen.no_mouse)
+    return app.return_code or 0 if code is None else code
+
+
+async def print_once(source: Source, *, ascii_only: bool = False) -> None:
+    """Prints Incident as plain text on stdout."""
+    frame = await source.fetch(NEEDS)
+    width = max(80, shutil.get_terminal_size((120, 36)).columns)
+    sys.stdout.write(once_text(frame, source.title, width=width, ascii_only=ascii_only))
+    sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class _Leaving:
+    code: int = 1
+    begun: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        """Ends the process when the teardown, once begun, takes longer than it may."""
+        self.begun.wait()
+        if not self.done.wait(_LEAVE_SECONDS):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
+
+
+@contextlib.contextmanager
+def _leaving() -> Generator[_Leaving]:
+    """A thread or a socket that hangs does not hold the terminal after the cockpit was left."""
+    leaving = _Leaving()
+    threading.Thread(target=leaving.watch, name="ultijobs-tui-leave", daemon=True).start()
+    try:
+        yield leaving
+    finally:
+        leaving.done.set()
+        leaving.begun.set()

@@ -1,0 +1,62 @@
+"""What a screen asks for in one refresh, and what came back. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from ultijobs.inspection import Cause, JobDetail, JobPage, Overview, QueueRow, Sort, Why
+
+__all__ = ["Frame", "Needs", "PageAsk"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsk:
+    """One keyset page of jobs; `where` is the filter as written."""
+
+    where: str
+    sort: Sort = Sort.NEWEST
+    after: str | None = None
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the visible screen shows, and nothing more. The overview comes along now and then for the bars."""
+
+    overview: bool = False
+    queues: bool = False
+    causes: str | None = None
+    page: PageAsk | None = None
+    job: UUID | None = None
+    why: UUID | None = None
+    watch: UUID | None = None
+    """A canary that is followed."""
+
+    def following(self, id: UUID) -> Needs:
+        return replace(self, watch=id)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The answer to `needs`. What failed alone is in `failures`, by the name of the part; the rest holds."""
+
+    needs: Needs
+    as_of: datetime
+    """The database's clock."""
+    took_ms: float = 0.0
+    overview: Overview | None = None
+    overview_at: datetime | None = None
+    queues: list[QueueRow] | None = None
+    causes: list[Cause] | None = None
+    page: JobPage | None = None
+    job: JobDetail | None = None
+    why: Why | None = None
+    watch: JobDetail | None = None
+    failures: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def answers(self, needs: Needs) -> bool:
+        """Whether it was fetched for `needs`, whatever else was followed beside them."""
+        return replace(self.needs, watch=None) == replace(needs, watch=None)

@@ -1,0 +1,1 @@
+"""Pure functions from what inspection answers to lines and tables; tested without a terminal."""

@@ -1,0 +1,128 @@
+"""The rows that every screen has: state bar, tabs, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ultijobs.inspection import Overview
+from ultijobs_tui import format as fmt
+from ultijobs_tui.actions import KeyAction, footer_of, key_name, tabs
+from ultijobs_tui.link import LinkState
+from ultijobs_tui.look import Look
+from ultijobs_tui.table import Line, Span, Tone, line
+
+__all__ = ["Status", "footer_line", "lost_line", "state_line", "tabs_line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The cockpit itself, as the first row tells it."""
+
+    title: str
+    read_only: bool
+    state: LinkState
+    clock: datetime | None
+    interval: float = 1.0
+    data_age: float | None = None
+    db_ms: float = 0.0
+    share: float = 0.0
+    marks: int = 0
+    actor: str = ""
+    lost_for: float = 0.0
+    retry: int = 0
+    retry_in: float = 0.0
+    error: str = ""
+
+
+def state_line(status: Status, look: Look) -> Line:
+    """Row 1: where we are, whether it can be written, how old the data is and what reading it costs."""
+    mode = Span("ro", Tone.WARN) if status.read_only else Span("rw", Tone.MUTED)
+    title = _tail(status.title, 28 if look.wide else 16)
+    left: list[str | Span] = [" ", Span("ultijobs", Tone.STRONG), "  ", title, "  ", mode, "  "]
+    now = "" if status.clock is None else f"{status.clock:%H:%M:%S}Z "
+    if status.state is LinkState.LOST:
+        left += [Span(f"✗ LOST {_mmss(status.lost_for)}", Tone.BAD), "  "]
+        if status.data_age is not None:
+            left.append(f"data {fmt.age(status.data_age * 1000)} old  ")
+        left.append(f"retry {status.retry} in {status.retry_in:.0f}s")
+        if look.wide:
+            left += [" (", Span("ctrl+r", Tone.KEY), " now)  ", Span("acts off", Tone.WARN)]
+        return line(*left, right=(now,))
+    left.append(_state(status))
+    if look.wide:
+        if status.data_age is not None:
+            left.append(f"  data {fmt.age(status.data_age * 1000)}")
+        left.append(Span(f"  db {status.db_ms:.0f}ms {status.share * 100:.1f}%", Tone.MUTED))
+        if status.marks:
+            left += ["  ", Span(f"{status.marks} marked", Tone.ACCENT)]
+        return line(*left, right=(Span(f"{status.actor}   ", Tone.MUTED), now))
+    left.append(Span(f"  db {status.db_ms:.0f}ms", Tone.MUTED))
+    return line(*left, right=(now,))
+
+
+def lost_line(status: Status) -> Line:
+    """In place of the tabs while the connection is lost: what failed, in its own words."""
+    return line(" ", Span(status.error, Tone.BAD))
+
+
+def tabs_line(view: str, overview: Overview | None, look: Look) -> Line:
+    """Row 2: the screens by key, the open one in brackets, and how many things are stuck."""
+    parts: list[str | Span] = [" "]
+    for tab in tabs():
+        here = tab.id == f"tab.{view}"
+        label = f"{key_name(tab)} {tab.label}"
+        parts.append(Span(f"[{label}]" if here else f" {label} ", Tone.ACTIVE if here else Tone.PLAIN, press=tab.id))
+        if look.wide:
+            parts.append(" ")
+    if overview is None:
+        return line(*parts)
+    urgent = sum(1 for stuck in overview.stuck if stuck.severity == 2)  # noqa: PLR2004 - Stuck.severity
+    wants = sum(1 for stuck in overview.stuck if stuck.severity == 1)
+    right = (
+        Span(f"!! {urgent}", Tone.BAD if urgent else Tone.MUTED),
+        Span(f"   ! {wants} ", Tone.WARN if wants else Tone.MUTED),
+    )
+    return line(*parts, right=right)
+
+
+def footer_line(view: str, refusal: Callable[[KeyAction], str | None], look: Look) -> Line:
+    """The last row: what the keys do here, the most wanted first; what cannot be done now stays, in brackets."""
+    helped = Span(" ? Help ", Tone.PLAIN, press="help")
+    room = look.width - len(helped.text) - 1
+    parts: list[Span] = []
+    for action in footer_of(view):
+        if action.id == "help":
+            continue
+        greyed = refusal(action) is not None
+        size = len(key_name(action)) + len(action.label) + (5 if greyed else 3)
+        if size > room:
+            break
+        room -= size
+        parts += _key(action, greyed=greyed)
+    return line(*parts, right=(helped,))
+
+
+def _key(action: KeyAction, *, greyed: bool) -> list[Span]:
+    name = key_name(action)
+    if greyed:
+        return [Span(f" ({name} {action.label}) ", Tone.MUTED, press=action.id)]
+    return [Span(f" {name}", Tone.KEY, press=action.id), Span(f" {action.label} ", press=action.id)]
+
+
+def _state(status: Status) -> Span:
+    if status.state is LinkState.FROZEN:
+        return Span("━ FROZEN (f live)", Tone.WARN)
+    if status.state is LinkState.CONNECTING:
+        return Span("▷ CONNECTING", Tone.WARN)
+    return Span(f"● LIVE {status.interval:g}s", Tone.GOOD)
+
+
+def _tail(text: str, width: int) -> str:
+    return text if len(text) <= width else "…" + text[-(width - 1) :]
+
+
+def _mmss(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes:02d}:{rest:02d}"

@@ -1,0 +1,100 @@
+"""A plan in words: what it matches, what it refuses, what runs again, and the command that does the same."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import timedelta
+from typing import Final
+
+from ultijobs.inspection import Action, Plan
+from ultijobs_tui import format as fmt
+from ultijobs_tui.present.causes import shares
+from ultijobs_tui.table import Line, Span, Tone, line
+
+__all__ = ["confirm_word", "plan_lines", "takes_reason"]
+
+_FREELY: Final = 20
+"""Up to here a plan of something that can be done again is confirmed without typing."""
+_LABEL: Final = 10
+
+
+def confirm_word(plan: Plan) -> str | None:
+    """What must be typed to confirm: the number of jobs, the verb when that is not known, or nothing (None)."""
+    if plan.action not in {Action.RETRY, Action.CANCEL}:
+        return None
+    if plan.matched.kind != "exact":
+        return str(plan.action)
+    free = 1 if plan.action is Action.CANCEL else _FREELY
+    return str(plan.matched.value) if plan.matched.value > free else None
+
+
+def takes_reason(plan: Plan) -> bool:
+    return plan.action in {Action.RETRY, Action.CANCEL, Action.PAUSE}
+
+
+def plan_lines(plan: Plan, width: int) -> list[Line]:
+    lines: list[Line] = []
+    if plan.target.queue is not None:
+        waiting = plan.queues.get(plan.target.queue, 0)
+        lines.append(_fact("queue", f"{plan.target.queue} · {waiting:,} ready"))
+    elif plan.target.worker is not None:
+        lines.append(_fact("worker", plan.target.worker))
+    else:
+        lines += _jobs(plan)
+    if plan.refused:
+        lines.append(_fact("refused", _refusals(plan), Tone.WARN))
+    if plan.action is Action.RETRY and (plan.reruns or plan.replays):
+        lines.append(_fact("runs again", ", ".join(plan.reruns) or "what comes after the stored steps"))
+        lines.append(_fact("replays", ", ".join(plan.replays) or "nothing: no stored step is kept"))
+    lines += [line(Span(" ! ", Tone.WARN), Span(warning, Tone.WARN)) for warning in plan.warnings]
+    if plan.options.pause and plan.matched.value > plan.options.batch:
+        lines.append(_fact("pace", _pace(plan.matched.value, plan.options.batch, plan.options.pause)))
+    return [*lines, *command_lines(plan.equivalent, width)]
+
+
+def command_lines(command: str, width: int) -> list[Line]:
+    """A command over as many lines as it needs: none of it is hidden."""
+    room = max(20, width - _LABEL - 2)
+    parts = textwrap.wrap(command, room, break_on_hyphens=False, drop_whitespace=True) or [""]
+    first, *rest = parts
+    return [_fact("same as", first, Tone.ACCENT), *(_fact("", part, Tone.ACCENT) for part in rest)]
+
+
+def _jobs(plan: Plan) -> list[Line]:
+    jobs = "job" if plan.matched.value == 1 else "jobs"
+    lines = [
+        line(
+            *_label("matches"),
+            Span(f"{fmt.count(plan.matched)} {jobs}", Tone.STRONG),
+            Span(f"  as of {fmt.clock(plan.as_of)}; what arrives later is not touched", Tone.MUTED),
+        )
+    ]
+    if plan.target.text:
+        lines.append(_fact("where", plan.target.text))
+    tenants = f"   {plan.tenants} tenant{'' if plan.tenants == 1 else 's'}" if plan.tenants else ""
+    lines.append(_fact("queues", f"{shares(plan.queues)}{tenants}"))
+    if plan.samples:
+        lines.append(_fact("samples", "  ".join(fmt.short_id(job) for job in plan.samples)))
+    return lines
+
+
+def _refusals(plan: Plan) -> str:
+    causes: dict[str, int] = {}
+    for refusal in plan.refused:
+        causes[refusal.code] = causes.get(refusal.code, 0) + 1
+    counted = ", ".join(f"{code} ({n})" for code, n in sorted(causes.items(), key=lambda item: -item[1]))
+    only = plan.refused[0].cause if len(plan.refused) == 1 else counted
+    return f"{len(plan.refused):,}: {only}"
+
+
+def _pace(rows: int, batch: int, pause: timedelta) -> str:
+    seconds = (rows // batch) * pause.total_seconds()
+    return f"{batch} per batch, {fmt.age(pause.total_seconds() * 1000)} between (about {fmt.age(seconds * 1000)})"
+
+
+def _label(text: str) -> tuple[Span, ...]:
+    return (Span(f" {text:<{_LABEL}} ", Tone.MUTED),)
+
+
+def _fact(label: str, text: str, tone: Tone = Tone.PLAIN) -> Line:
+    return line(*_label(label), Span(text, tone))

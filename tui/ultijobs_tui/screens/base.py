@@ -1,0 +1,202 @@
+"""The frame that every screen has: bars, filter, result, footer; and how a key becomes what it does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widget import Widget
+
+from ultijobs.inspection import ActOutcome, Plan
+from ultijobs_tui.actions import BY_ID, KeyAction, actions_of, key_name
+from ultijobs_tui.desk import Desk, Place
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.link import LinkState
+from ultijobs_tui.present.bars import footer_line, lost_line, state_line, tabs_line
+from ultijobs_tui.table import Line, Tone
+from ultijobs_tui.widgets.filterbar import FilterBar
+from ultijobs_tui.widgets.grid import Grid
+from ultijobs_tui.widgets.lines import Lines
+
+__all__ = ["CockpitScreen", "bindings_of"]
+
+
+def bindings_of(view: str) -> list[BindingType]:
+    """The bindings of a screen, from the registry."""
+    return [
+        Binding(",".join(action.keys), f"do('{action.id}')", action.label, show=False) for action in actions_of(view)
+    ]
+
+
+class CockpitScreen(Screen[None]):
+    """Subclasses say what they need, show what came, and name what their keys do."""
+
+    VIEW: ClassVar[str]
+    ALLOW_SELECT = False
+
+    @property
+    def desk(self) -> Desk:
+        return cast("Desk", self.app)
+
+    # -- for subclasses --------------------------------------------------------------------------------
+    @abstractmethod
+    def needs(self) -> Needs: ...
+
+    @abstractmethod
+    def body(self) -> Iterable[Widget]: ...
+
+    @abstractmethod
+    def show(self, frame: Frame) -> None:
+        """Presents a frame that answers `needs`."""
+
+    @abstractmethod
+    def crumb(self) -> Line: ...
+
+    def handlers(self) -> Mapping[str, Callable[[], None]]:
+        """What the keys of this screen do, by action id."""
+        return {}
+
+    def unfit(self, action: KeyAction) -> str | None:  # noqa: ARG002 - a screen without conditions has none
+        """Why an action does not fit what is under the cursor."""
+        return None
+
+    def arrive(self, place: Place) -> None:
+        """The operator came here by a link."""
+
+    def leave_filter(self) -> None:
+        """Esc on the filter."""
+
+    def apply_filter(self, text: str) -> None:
+        """Enter on the filter."""
+
+    def filter_text(self) -> str:
+        return ""
+
+    def type_filter(self, text: str) -> None:
+        """A letter on the filter."""
+
+    def acted(self, plan: Plan, outcome: ActOutcome) -> None:
+        """An act was carried out."""
+
+    # -- the frame -------------------------------------------------------------------------------------
+    def compose(self) -> ComposeResult:
+        yield Lines(id="state")
+        yield Lines(id="tabs")
+        yield FilterBar(id="filter")
+        yield from self.body()
+        yield Lines(id="result")
+        yield Lines(id="footer")
+
+    def on_mount(self) -> None:
+        self.focus_list()
+        self.bars()
+
+    def on_screen_resume(self) -> None:
+        self.receive(self.desk.last_frame)
+        self.desk.poke()
+
+    def on_resize(self, _event: Resize) -> None:
+        self.set_class(not self.desk.look().roomy, "-short")
+        self.receive(self.desk.last_frame)
+
+    @property
+    def grid(self) -> Grid:
+        """The list that has the cursor."""
+        focused = self.focused
+        return focused if isinstance(focused, Grid) else self.query(Grid).first()
+
+    def focus_list(self) -> None:
+        self.query(Grid).first().focus()
+
+    def receive(self, frame: Frame | None) -> None:
+        """Shows a frame; one that answers another question only feeds the bars."""
+        if not self.is_mounted:
+            return
+        if frame is not None and frame.answers(self.needs()):
+            self.show(frame)
+        self.bars()
+
+    def bars(self) -> None:
+        desk, look = self.desk, self.desk.look()
+        status = desk.status(marks=self.marks_shown())
+        frame = desk.last_frame
+        self.query_one("#state", Lines).set_lines([state_line(status, look)])
+        lost = status.state is LinkState.LOST
+        tabs = lost_line(status) if lost else tabs_line(self.tab(), frame.overview if frame else None, look)
+        self.query_one("#tabs", Lines).set_lines([tabs])
+        self.query_one(FilterBar).crumb(self.crumb())
+        self.query_one("#result", Lines).set_lines([desk.result])
+        self.query_one("#footer", Lines).set_lines([footer_line(self.VIEW, self.refusal, look)])
+        self.set_class(lost, "-lost")
+
+    def tab(self) -> str:
+        """The tab that is shown as open."""
+        return self.VIEW
+
+    def marks_shown(self) -> int:
+        return 0
+
+    # -- keys ------------------------------------------------------------------------------------------
+    def refusal(self, action: KeyAction) -> str | None:
+        return self.desk.refusal(action) or self.unfit(action)
+
+    def action_do(self, id: str) -> None:
+        """Does what a key means, or says why not."""
+        action = BY_ID[id]
+        reason = self.refusal(action)
+        if reason is None and action.stops and self.grid.cursor.displaced:
+            self.grid.cursor.displaced = False
+            reason = "the row under the cursor has changed: look, and press again"
+        if reason is not None:
+            self.desk.say(f"{key_name(action)} {action.label}: {reason}", Tone.WARN)
+            return
+        handler = self.handlers().get(id) or self._common().get(id)
+        if handler is not None:
+            handler()
+        else:
+            self.desk.everywhere(id)
+        self.bars()
+
+    def _common(self) -> Mapping[str, Callable[[], None]]:
+        return {
+            "move.down": lambda: self.grid.move(1),
+            "move.up": lambda: self.grid.move(-1),
+            "move.top": lambda: self.grid.move_to(0),
+            "move.end": lambda: self.grid.move_to(len(self.grid.table.rows) - 1),
+            "move.page_down": lambda: self.grid.move(self.grid.page),
+            "move.page_up": lambda: self.grid.move(-self.grid.page),
+            "filter": lambda: self.query_one(FilterBar).open(self.filter_text()),
+        }
+
+    def on_grid_opened(self) -> None:
+        self.action_do("open")
+
+    def on_grid_moved(self) -> None:
+        self.moved()
+        self.bars()
+
+    def moved(self) -> None:
+        """The cursor is on another row."""
+
+    def on_lines_pressed(self, event: Lines.Pressed) -> None:
+        self.action_do(event.action)
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        self.type_filter(event.text)
+
+    def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
+        self.apply_filter(event.text)
+
+    def on_filter_bar_closed(self) -> None:
+        self.close_filter()
+        self.leave_filter()
+
+    def close_filter(self) -> None:
+        self.query_one(FilterBar).close()
+        self.focus_list()
+        self.bars()

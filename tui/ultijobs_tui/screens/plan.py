@@ -1,0 +1,190 @@
+"""The plan dialog: the only way from a key to a change. Cancel is always what enter does first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import Key
+from textual.widgets import Button, Input
+
+from ultijobs.errors import UltijobsError
+from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, equivalent, parse_duration
+from ultijobs_tui import format as fmt
+from ultijobs_tui.link import explain
+from ultijobs_tui.present.plan import confirm_word, plan_lines, takes_reason
+from ultijobs_tui.screens.modal import Modal
+from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.lines import Lines
+
+__all__ = ["Applied", "PlanDialog"]
+
+
+class Apply(Protocol):
+    async def __call__(
+        self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
+    ) -> ActOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    plan: Plan
+    outcome: ActOutcome
+
+
+class PlanDialog(Modal[Applied | None]):
+    """Shows a plan, takes a reason, and applies exactly that plan. None when it was closed before."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", show=False),
+        Binding("Y", "copy", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, plan: Plan, title: str, apply: Apply) -> None:
+        super().__init__()
+        self.plan = plan
+        self._title = title
+        self._apply = apply
+        self._word = confirm_word(plan)
+        self._applying = False
+        self._stopping = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Lines(id="plan-title")
+            yield Lines(id="plan-lines", classes="panel")
+            if takes_reason(self.plan):
+                with Horizontal(classes="field"):
+                    yield Lines(id="reason-label", classes="label")
+                    yield Input(id="reason", compact=True, placeholder="why, for the activity log (optional)")
+            if self.plan.action is Action.PAUSE:
+                with Horizontal(classes="field"):
+                    yield Lines(id="for-label", classes="label")
+                    yield Input(id="for", compact=True, placeholder="30m, 2h … (empty: until resumed)")
+            with Horizontal(id="choices"):
+                yield Button("Cancel", id="cancel", compact=True)
+                if self._word is not None:
+                    yield Lines(id="word-label", classes="label")
+                    yield Input(id="word", compact=True)
+                yield Button(str(self.plan.action).capitalize(), id="apply", compact=True, disabled=bool(self._word))
+            yield Lines(id="plan-hint")
+
+    def on_mount(self) -> None:
+        for field in self.query(Input):
+            field.cursor_blink = False
+        frozen = f"list frozen {fmt.clock(self.plan.as_of)} "
+        title = line(" ", Span(self._title, Tone.STRONG), right=(Span(frozen, Tone.MUTED),))
+        self.query_one("#plan-title", Lines).set_lines([title])
+        labels = {"#reason-label": "reason", "#for-label": "for", "#word-label": f"type {self._word} to confirm:"}
+        for name, text in labels.items():
+            for label in self.query(name).results(Lines):
+                label.set_lines([line(" ", Span(text, Tone.MUTED))])
+        self._show_plan()
+        self._hint(line(" ", Span("enter", Tone.KEY), " Cancel   ", Span("tab", Tone.KEY), " next   ",
+                        Span("Y", Tone.KEY), " copy the command   ", Span("esc", Tone.KEY), " close"))  # fmt: skip
+        self.query_one("#cancel").focus()
+
+    def on_resize(self) -> None:
+        self._show_plan()
+
+    def on_key(self, event: Key) -> None:
+        """A digit means the number to confirm, wherever the focus is but in a text."""
+        if self._word is None or isinstance(self.focused, Input) or not (event.character or "").isdigit():
+            return
+        event.stop()
+        field = self.query_one("#word", Input)
+        field.focus()
+        field.insert_text_at_cursor(event.character or "")
+
+    # -- the plan with the operator's words ------------------------------------------------------------
+    def _options(self) -> PlanOptions:
+        """Raises `DurationInvalid` for a pause of an unreadable length."""
+        options = self.plan.options
+        for field in self.query("#reason").results(Input):
+            options = replace(options, reason=field.value.strip() or None)
+        for field in self.query("#for").results(Input):
+            text = field.value.strip()
+            options = replace(options, duration=parse_duration(text, what="the pause") if text else None)
+        return options
+
+    def _worded(self) -> Plan:
+        options = self._options()
+        plan = self.plan
+        return replace(plan, options=options, equivalent=equivalent(plan.action, plan.target, options, plan.as_of))
+
+    def _show_plan(self) -> None:
+        try:
+            plan = self._worded()
+        except UltijobsError as error:
+            self._hint(line(" ", Span(error.cause, Tone.BAD)))
+            return
+        lines = self.query_one("#plan-lines", Lines)
+        lines.set_lines(plan_lines(plan, lines.size.width or 76))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "word":
+            self.query_one("#apply", Button).disabled = event.value.strip().replace(",", "") != self._word
+        else:
+            self._show_plan()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter goes on to the next field; in the last one it applies, when what was typed confirms."""
+        if event.input.id == "word" and not self.query_one("#apply", Button).disabled:
+            self._start()
+        else:
+            self.focus_next()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "apply":
+            self._start()
+        else:
+            self.action_close()
+
+    # -- applying --------------------------------------------------------------------------------------
+    def action_close(self) -> None:
+        if not self._applying:
+            self.dismiss(None)
+            return
+        self._stopping = True
+        self._hint(line(" ", Span("stopping after this batch …", Tone.WARN)))
+
+    def action_copy(self) -> None:
+        self.desk.copy(self._worded().equivalent)
+        self._hint(line(" ", Span("copied the command", Tone.GOOD)))
+
+    def _start(self) -> None:
+        if self._applying:
+            return
+        try:
+            plan = self._worded()
+        except UltijobsError as error:
+            self._hint(line(" ", Span(f"{error.cause}: {error.fix}", Tone.BAD)))
+            return
+        self._applying = True
+        self.query_one("#choices").disabled = True
+        self._hint(line(" ", Span("applying …", Tone.ACCENT), "  ", Span("esc", Tone.KEY), " stops after this batch"))
+        self.run_worker(self._carry_out(plan), exit_on_error=False)
+
+    async def _carry_out(self, plan: Plan) -> None:
+        def progress(done: int, total: int | None) -> None:
+            of = f" of {total:,}" if total is not None else ""
+            self._hint(line(" ", Span(f"{done:,}{of} …", Tone.ACCENT), "  ", Span("esc", Tone.KEY), " stops"))
+
+        try:
+            outcome = await self._apply(plan, on_progress=progress, stop=lambda: self._stopping)
+        except Exception as error:  # noqa: BLE001 - told in the dialog; what was done stays done and is in the activity log
+            self._applying = False
+            self.query_one("#choices").disabled = False
+            self.query_one("#cancel").focus()
+            self._hint(line(" ", Span(f"✗ {explain(error)}", Tone.BAD)))
+            return
+        self.dismiss(Applied(plan, outcome))
+
+    def _hint(self, text: Line) -> None:
+        self.query_one("#plan-hint", Lines).set_lines([text])
