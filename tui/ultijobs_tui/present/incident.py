@@ -74,7 +74,7 @@ def gauges(overview: Overview | None, history: History, look: Look) -> Line:
 
 
 def incident_table(frame: Frame, look: Look, *, fresh: frozenset[str] = frozenset(), find: str = "") -> Table:
-    """One row per thing that is stuck: the worst first, then the oldest; a row keeps its place while its severity holds.
+    """One row per stuck thing: the worst first, then the oldest; a row keeps its place while its severity holds.
 
     `fresh` rows are marked `+`; `find` keeps the rows that hold each of its words.
     """
