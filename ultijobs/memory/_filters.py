@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import cast
 
 from ultijobs._queue.records import StepStatus
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.memory._store import Row, Store
 
 __all__ = ["matches"]
+
+_ABSENT = object()
 
 
 def matches(store: Store, row: Row, where: Where, now: datetime) -> bool:
@@ -87,11 +89,18 @@ def _steps(store: Store, row: Row) -> Iterator[str]:
 
 def _at_path(text: str, path: str | None) -> str | None:
     """The scalar at a dotted path, as the text of a JSON value; strings without their quotes."""
-    value: Any = json.loads(text)
+    value: object = json.loads(text)
     for part in (path or "").split("."):
-        try:
-            key: Any = int(part) if isinstance(value, list) else part
-            value = value[key]
-        except (LookupError, TypeError, ValueError):
+        value = _child(value, part)
+        if value is _ABSENT:
             return None
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _child(value: object, part: str) -> object:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).get(part, _ABSENT)
+    if isinstance(value, list) and part.isdecimal():
+        items = cast("list[object]", value)
+        return items[int(part)] if int(part) < len(items) else _ABSENT
+    return _ABSENT

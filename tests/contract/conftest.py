@@ -1,0 +1,70 @@
+"""Runs every case of the contract on every driver, and fails a whole run that left a method out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.frozen import FrozenDatabases
+from tests.contract.harness import Harness, memory_harness, postgres_harness
+from tests.contract.recording import Calls, contract_methods
+from tests.support.servers import Server
+
+KINDS = ("memory",)
+HERE = Path(__file__).parent
+CALLS = pytest.StashKey[dict[str, Calls]]()
+
+
+@pytest.fixture(scope="session")
+def frozen_databases(pg: Server) -> FrozenDatabases:
+    return FrozenDatabases(pg)
+
+
+@pytest.fixture(params=KINDS)
+async def harness(request: pytest.FixtureRequest) -> AsyncGenerator[Harness]:
+    calls = request.config.stash[CALLS][request.param]
+    if request.param == "memory":
+        making = memory_harness(calls)
+    else:
+        making = postgres_harness(request.getfixturevalue("frozen_databases"), calls)
+    async with making as made:
+        yield made
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[CALLS] = {kind: set() for kind in KINDS}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # xdist's controller collects nothing; what its workers called is gathered below.
+    config.stash[_WHOLE] = {path.name for path in HERE.glob("test_*.py")} <= {item.path.name for item in items}
+
+
+_WHOLE = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    told = getattr(node, "workeroutput", {})
+    node.config.stash[_WHOLE] = told.get("contract_whole", False)
+    for kind, calls in told.get("contract_calls", {}).items():
+        node.config.stash[CALLS][kind].update(calls)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    whole = config.stash.get(_WHOLE, False)
+    calls = config.stash[CALLS]
+    if (output := getattr(config, "workeroutput", None)) is not None:
+        output["contract_whole"] = whole
+        output["contract_calls"] = {kind: sorted(names) for kind, names in calls.items()}
+    elif whole and exitstatus == 0:
+        missing = {kind: sorted(contract_methods() - names) for kind, names in calls.items()}
+        if any(missing.values()):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            reporter = config.pluginmanager.get_plugin("terminalreporter")
+            if isinstance(reporter, pytest.TerminalReporter):
+                reporter.write_line(f"\nno case of tests/contract called {missing}", red=True)

@@ -1,0 +1,115 @@
+"""What a case of the contract suite may use: a driver, its time, a second client, a crash. Nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tests.contract.frozen import FrozenDatabases
+from tests.contract.recording import Calls, recorded
+from ultijobs._connect import driver_for
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import ClaimedJob
+from ultijobs.memory import MemoryDriver
+
+
+class Harness(ABC):
+    """One store, at rest: its time moves by `advance` alone."""
+
+    driver: Driver
+
+    @abstractmethod
+    async def advance(self, by: timedelta) -> None:
+        """Moves the store's time."""
+
+    @abstractmethod
+    async def second(self) -> Driver:
+        """Another client of the same store."""
+
+    @abstractmethod
+    async def write_state(self, id: UUID, word: str) -> None:
+        """Writes a state that this release does not know, as a newer one would."""
+
+    async def crash(self, *jobs: ClaimedJob) -> None:
+        """Lets the leases of these lapse, as when their worker is gone."""
+        now = await self.driver.inspect.now()
+        ends = [lease.lease_until for lease in await self.driver.inspect.leases() if lease.id in {j.id for j in jobs}]
+        assert len(ends) == len(jobs), "only a held job can lose its lease"
+        await self.advance(max(ends) - now + timedelta(milliseconds=1))
+
+
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = datetime.now(UTC).replace(microsecond=0)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+
+class MemoryHarness(Harness):
+    def __init__(self, calls: Calls) -> None:
+        self._clock = HandClock()
+        self._plain = MemoryDriver(self._clock)
+        self.driver = recorded(self._plain, calls)
+
+    async def advance(self, by: timedelta) -> None:
+        self._clock.time += by
+
+    async def second(self) -> Driver:
+        return self.driver
+
+    async def write_state(self, id: UUID, word: str) -> None:
+        self._plain._store.jobs[id].state = word
+
+
+class PostgresHarness(Harness):
+    def __init__(
+        self, url: str, calls: Calls, admin: asyncpg.Connection[Any], stack: contextlib.AsyncExitStack
+    ) -> None:
+        self._url = url
+        self._calls = calls
+        self._admin = admin
+        self._stack = stack
+
+    async def advance(self, by: timedelta) -> None:
+        await self._admin.execute("update standing.clock set time = time + $1", by)
+
+    async def second(self) -> Driver:
+        driver = driver_for(self._url, "public")
+        await driver.open("app")
+        self._stack.push_async_callback(driver.close)
+        return recorded(driver, self._calls)
+
+    async def write_state(self, id: UUID, word: str) -> None:
+        await self._admin.execute("update public.x_jobs set state = $2 where id = $1", id, word)
+
+
+@contextlib.asynccontextmanager
+async def memory_harness(calls: Calls) -> AsyncGenerator[Harness]:
+    harness = MemoryHarness(calls)
+    await harness.driver.open("app")
+    yield harness
+    await harness.driver.close()
+
+
+@contextlib.asynccontextmanager
+async def postgres_harness(databases: FrozenDatabases, calls: Calls) -> AsyncGenerator[Harness]:
+    async with contextlib.AsyncExitStack() as stack:
+        url = await databases.create()
+        stack.push_async_callback(databases.drop, url)
+        admin = await asyncpg.connect(url)
+        stack.push_async_callback(admin.close)
+        harness = PostgresHarness(url, calls, admin, stack)
+        harness.driver = await harness.second()
+        yield harness

@@ -1,0 +1,41 @@
+"""A driver that notes which methods of the contract were called, so that none goes without a case."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
+
+Calls = set[str]
+
+
+def contract_methods() -> Calls:
+    """`Driver.claim`, `InspectionStore.jobs`, …: everything that the protocols promise."""
+    return {
+        f"{protocol.__name__}.{name}"
+        for protocol in (Driver, InspectionStore, LeaseLink)
+        for name in vars(protocol)
+        if not name.startswith("_")
+    }
+
+
+def recorded(driver: Driver, calls: Calls) -> Driver:
+    return cast("Driver", _Recorder(driver, Driver, calls))
+
+
+class _Recorder:
+    def __init__(self, target: object, protocol: type, calls: Calls) -> None:
+        self._target = target
+        self._protocol = protocol
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if name not in vars(self._protocol):
+            raise AttributeError(f"{name} is not part of {self._protocol.__name__}: no case may use it")
+        self._calls.add(f"{self._protocol.__name__}.{name}")
+        if name == "inspect":
+            return _Recorder(found, InspectionStore, self._calls)
+        if name == "lease_link":
+            return lambda: _Recorder(found(), LeaseLink, self._calls)
+        return found

@@ -1,0 +1,208 @@
+"""Leases: renewing them, losing them, and what becomes of a job whose worker vanished."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.contract.harness import Harness
+from tests.contract.moves import (
+    LEASE,
+    POLICY,
+    SECOND,
+    end,
+    job,
+    put,
+    put_and_take,
+    record,
+    renew,
+    retry,
+    row,
+    step,
+    take,
+    take_one,
+)
+from ultijobs._queue.records import Beat, BeatAnswer, CrashPolicy, Outcome, Progress, StepAnswer, Verdict
+
+
+async def test_a_renewal_extends_the_lease_from_the_store_s_now(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.advance(10 * SECOND)
+    beat = Beat(claimed.id, claimed.lease_no, step="pack", progress=Progress(3, 10, "boxes"))
+    assert await renew(harness, beat, lease=2 * LEASE) == [BeatAnswer.HELD]
+    seen = await row(harness, claimed.id)
+    assert seen.lease_until == await harness.driver.inspect.now() + 2 * LEASE
+    assert (seen.running_step, seen.progress) == ("pack", Progress(3, 10, "boxes"))
+    (lease,) = await harness.driver.inspect.leases()
+    assert (lease.id, lease.running_step, lease.progress) == (claimed.id, "pack", Progress(3, 10, "boxes"))
+
+
+async def test_the_last_progress_stays_until_there_is_a_newer_one(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await renew(harness, Beat(claimed.id, claimed.lease_no, progress=Progress(1)))
+    await renew(harness, Beat(claimed.id, claimed.lease_no))
+    assert (await row(harness, claimed.id)).progress == Progress(1)
+    await renew(harness, Beat(claimed.id, claimed.lease_no, progress=Progress(2.5, None, "half")))
+    assert (await row(harness, claimed.id)).progress == Progress(2.5, None, "half")
+
+
+async def test_renewals_are_answered_in_the_order_given(harness: Harness) -> None:
+    await harness.driver.enqueue([job() for _ in range(4)])
+    held, cancelled, done, moved = await take(harness)
+    await harness.driver.cancel([cancelled.id])
+    await end(harness, done)
+    await end(harness, moved, Outcome.RETURNED)
+    beats = [Beat(c.id, c.lease_no) for c in (moved, held, done, cancelled)]
+    assert await renew(harness, *beats) == [BeatAnswer.LOST, BeatAnswer.HELD, BeatAnswer.LOST, BeatAnswer.CANCELLED]
+
+
+async def test_a_lapsed_lease_that_nobody_took_is_renewed(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.crash(claimed)
+    (lease,) = await harness.driver.inspect.leases()
+    assert lease.expired
+    assert await renew(harness, Beat(claimed.id, claimed.lease_no)) == [BeatAnswer.HELD]
+    (lease,) = await harness.driver.inspect.leases()
+    assert not lease.expired
+    assert await harness.driver.reap([]) == []
+
+
+async def test_an_old_claim_renews_nothing(harness: Harness) -> None:
+    old = await put_and_take(harness)
+    await harness.crash(old)
+    await harness.driver.reap([])
+    await harness.advance(SECOND)
+    new = await take_one(harness)
+    before = await row(harness, old.id)
+    await harness.advance(SECOND)
+    late = Beat(old.id, old.lease_no, step="late", progress=Progress(99))
+    assert await renew(harness, late) == [BeatAnswer.LOST]
+    assert await row(harness, old.id) == before
+    assert await renew(harness, Beat(new.id, new.lease_no)) == [BeatAnswer.HELD]
+
+
+async def test_cancel_then_retry_within_a_heartbeat_does_not_renew_the_old_claim(harness: Harness) -> None:
+    old = await put_and_take(harness)
+    await harness.driver.cancel([old.id])
+    assert await retry(harness, [old.id]) == [(True, None)]
+    new = await take_one(harness)
+    assert new.lease_no != old.lease_no
+    before = await row(harness, new.id)
+    await harness.advance(SECOND)
+    (answer,) = await renew(harness, Beat(old.id, old.lease_no, progress=Progress(1)))
+    assert answer is not BeatAnswer.HELD
+    assert await row(harness, new.id) == before
+    assert await end(harness, old) is not Verdict.SETTLED
+    assert await record(harness, step(old)) == [StepAnswer(held=False)]
+    assert await row(harness, new.id) == before
+
+
+async def test_a_lapsed_claim_is_delivered_again_after_its_back_off(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.advance(LEASE)
+    assert await harness.driver.reap([POLICY]) == [], "the lease ends after its last moment, not in it"
+    await harness.advance(timedelta(microseconds=1))
+    now = await harness.driver.inspect.now()
+    (reaped,) = await harness.driver.reap([POLICY])
+    assert (reaped.id, reaped.run_id, reaped.name, reaped.queue) == (claimed.id, claimed.run_id, "charge", "default")
+    assert (reaped.lease_no, reaped.attempt, reaped.worker_id) == (claimed.lease_no, 1, "w-1")
+    assert reaped.state == "delayed"
+    seen = await row(harness, claimed.id)
+    assert (seen.state, seen.attempt, seen.lease_until, seen.worker_id) == ("delayed", 1, None, None)
+    assert (seen.run_at, seen.waiting_on) == (now + SECOND, "backoff")
+    (attempt,) = await harness.driver.inspect.attempts(claimed.run_id)
+    assert (attempt.outcome, attempt.worker_id, attempt.lease_no) == ("lost", "w-1", claimed.lease_no)
+    assert attempt.error_code == "X_JOB_LEASE_LOST"
+    assert await take(harness) == []
+    await harness.advance(SECOND)
+    assert (await take_one(harness)).attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "gaps"),
+    [
+        (CrashPolicy("charge", "exponential", SECOND, timedelta(seconds=3)), [1, 2, 3, 3]),
+        (CrashPolicy("charge", "linear", 2 * SECOND, timedelta(seconds=5)), [2, 4, 5, 5]),
+        (CrashPolicy("charge", "fixed", 7 * SECOND, timedelta(hours=1)), [7, 7, 7, 7]),
+        (CrashPolicy("refund", "fixed", 7 * SECOND, timedelta(hours=1)), [1, 2, 4, 8]),
+    ],
+)
+async def test_the_back_off_of_a_crash_is_the_policy_s(harness: Harness, policy: CrashPolicy, gaps: list[int]) -> None:
+    await put(harness, max_attempts=10)
+    seen: list[float] = []
+    for _ in gaps:
+        claimed = await take_one(harness)
+        await harness.crash(claimed)
+        await harness.driver.reap([policy])
+        gap = (await row(harness, claimed.id)).run_at - await harness.driver.inspect.now()
+        seen.append(gap.total_seconds())
+        await harness.advance(gap)
+    assert seen == gaps
+
+
+@pytest.mark.parametrize(("dead_letter", "state"), [(True, "dead"), (False, "failed")])
+async def test_a_job_that_takes_down_its_workers_stops(harness: Harness, dead_letter: bool, state: str) -> None:
+    policy = CrashPolicy("charge", "fixed", SECOND, SECOND, dead_letter=dead_letter)
+    job_id = await put(harness, max_attempts=2)
+    for worker in ("w-east", "w-west"):
+        claimed = await take_one(harness, worker=worker)
+        await harness.crash(claimed)
+        (reaped,) = await harness.driver.reap([policy])
+        await harness.advance(SECOND)
+    assert reaped.state == state
+    seen = await row(harness, job_id)
+    assert (seen.state, seen.stop_reason, seen.error_code) == (state, "lease-exhausted", "X_JOB_MAX_ATTEMPTS")
+    assert (seen.attempt, seen.lease_until) == (2, None)
+    assert seen.finished_at is not None
+    assert seen.last_error is not None
+    assert all(word in seen.last_error for word in ("X_JOB_MAX_ATTEMPTS", "w-east", "w-west"))
+    attempts = await harness.driver.inspect.attempts(job_id)
+    assert [(a.outcome, a.worker_id, a.attempt) for a in attempts] == [("lost", "w-east", 1), ("lost", "w-west", 2)]
+    await harness.advance(timedelta(days=1))
+    assert await take(harness) == []
+    assert await harness.driver.reap([policy]) == []
+
+
+async def test_an_abandoned_body_leaves_its_error(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await renew(harness, Beat(claimed.id, claimed.lease_no, error_code="X_JOB_TIMEOUT"))
+    await harness.crash(claimed)
+    await harness.driver.reap([POLICY])
+    (attempt,) = await harness.driver.inspect.attempts(claimed.run_id)
+    assert (attempt.outcome, attempt.error_code) == ("lost", "X_JOB_TIMEOUT")
+    await harness.advance(SECOND)
+    again = await take_one(harness)
+    await harness.crash(again)
+    await harness.driver.reap([POLICY])
+    attempts = await harness.driver.inspect.attempts(claimed.run_id)
+    assert [a.error_code for a in attempts] == ["X_JOB_TIMEOUT", "X_JOB_LEASE_LOST"]
+
+
+async def test_only_what_lapsed_is_reaped_and_only_once(harness: Harness) -> None:
+    first = await put_and_take(harness)
+    await harness.crash(first)
+    second = await put_and_take(harness)
+    other = await harness.second()
+    assert [reaped.id for reaped in await harness.driver.reap([])] == [first.id]
+    assert await other.reap([]) == []
+    assert (await row(harness, second.id)).state == "running"
+
+
+async def test_a_reap_takes_no_more_than_its_limit(harness: Harness) -> None:
+    await harness.driver.enqueue([job() for _ in range(5)])
+    await harness.crash(*await take(harness))
+    counts = [len(await harness.driver.reap([], limit=2)) for _ in range(4)]
+    assert counts == [2, 2, 1, 0]
+
+
+async def test_a_reaped_claim_writes_nothing_any_more(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.crash(claimed)
+    await harness.driver.reap([])
+    before = await row(harness, claimed.id)
+    assert await renew(harness, Beat(claimed.id, claimed.lease_no)) == [BeatAnswer.LOST]
+    assert await record(harness, step(claimed)) == [StepAnswer(held=False)]
+    assert await end(harness, claimed) is Verdict.LOST
+    assert await row(harness, claimed.id) == before
+    assert await harness.driver.inspect.steps(claimed.run_id) == []
