@@ -1,4 +1,4 @@
-"""Databases whose `now()` stands still: a schema in front of `pg_catalog` answers from a table instead of the clock."""
+"""Databases whose `now()` stands still: each has the function itself replaced by one that reads a table."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import uuid
 import asyncpg
 
 from tests.support.servers import Server
-from ultijobs.postgres.migrate import migrate
 
 _FUNCTIONS = ("now", "clock_timestamp", "statement_timestamp", "transaction_timestamp")
-_TEMPLATE = "standing_template"
+_STANDING = """
+create schema standing;
+create table standing.clock (time timestamptz not null);
+insert into standing.clock values (date_trunc('second', pg_catalog.now()));
+create function standing.time() returns timestamptz language sql stable as 'select time from standing.clock';
+"""
+# The planner puts the body in place of each call; a call that it left would still reach the server's own clock.
+_REPLACED = """
+create or replace function pg_catalog.{name}() returns timestamptz language sql stable as 'select standing.time()'
+"""
 
 
 class FrozenDatabases:
@@ -18,49 +26,27 @@ class FrozenDatabases:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._made = False
+        self._template: str | None = None
 
     async def create(self) -> str:
-        if not self._made:
-            await self._make_template()
-            self._made = True
+        if self._template is None:
+            self._template = await self._make_template()
         name = f"s_{uuid.uuid4().hex[:16]}"
-        await self._admin(f"create database {name} template {_TEMPLATE}", _path(name))
-        url = self._server.url(name)
-        connection = await asyncpg.connect(url)
-        try:
-            await connection.execute("update standing.clock set time = date_trunc('second', pg_catalog.now())")
-        finally:
-            await connection.close()
-        return url
+        await self._run(self._server.url(), f"create database {name} template {self._template}")
+        return self._server.url(name)
 
     async def drop(self, url: str) -> None:
-        await self._admin(f"drop database if exists {url.rpartition('/')[2]} with (force)")
+        await self._run(self._server.url(), f"drop database if exists {url.rpartition('/')[2]} with (force)")
 
-    async def _make_template(self) -> None:
-        await self._admin(f"create database {_TEMPLATE}", _path(_TEMPLATE))
-        url = self._server.url(_TEMPLATE)
+    async def _make_template(self) -> str:
+        url = self._server.create()
+        await self._run(url, _STANDING, *(_REPLACED.format(name=name) for name in _FUNCTIONS))
+        return url.rpartition("/")[2]
+
+    async def _run(self, url: str, *statements: str) -> None:
         connection = await asyncpg.connect(url)
-        try:
-            await connection.execute("create schema standing; create table standing.clock (time timestamptz not null)")
-            await connection.execute("insert into standing.clock values (pg_catalog.now())")
-            for name in _FUNCTIONS:
-                await connection.execute(
-                    f"create function standing.{name}() returns timestamptz language sql stable "
-                    "as 'select time from standing.clock'"
-                )
-        finally:
-            await connection.close()
-        await migrate(url, "public")
-
-    async def _admin(self, *statements: str) -> None:
-        connection = await asyncpg.connect(self._server.url())
         try:
             for statement in statements:
                 await connection.execute(statement)
         finally:
             await connection.close()
-
-
-def _path(database: str) -> str:
-    return f"alter database {database} set search_path = standing, pg_catalog, public"

@@ -236,7 +236,7 @@ async def test_a_field_is_matched_and_its_negation_is_the_rest(
 async def test_ids_and_runs_are_matched_by_tail(harness: Harness) -> None:
     match, _ = await _plain(harness)
     for field in (Field.ID, Field.RUN):
-        for value in (str(match), match.hex[-6:]):
+        for value in (match.hex, match.hex[-6:]):
             assert await ids(harness, where(field, value)) == [match]
 
 
@@ -394,6 +394,25 @@ async def test_causes_group_what_stopped_for_one_reason(harness: Harness) -> Non
     only = await harness.driver.inspect.causes(where(Field.JOB, "refund"))
     assert [cause.fingerprint for cause in only] == ["bbbb"]
     assert len(await harness.driver.inspect.causes(ANY, limit=1)) == 1
+
+
+async def test_due_names_count_what_waits_by_name(harness: Harness) -> None:
+    await harness.driver.enqueue([job("b"), job("a"), job("b"), job("c", queue="q"), job("d", queue="other")])
+    await put(harness, "a", delay=SECOND)
+    await put_and_take(harness, "e")
+    due_names = harness.driver.inspect.due_names
+    found = await due_names(queues=["default", "q"])
+    assert list(found.items()) == [("a", Count(1)), ("b", Count(2)), ("c", Count(1))]
+    assert list(await due_names(queues=["default"], without=["a"])) == ["b"]
+    assert list(await due_names(queues=["default", "q"], limit=2)) == ["a", "b"]
+    assert await due_names(queues=[]) == {}
+
+
+async def test_a_sort_of_waiting_or_stopped_rows_lists_those_alone(harness: Harness) -> None:
+    made = {state.value: await bring_to(harness, state, name=f"job-{state}") for state in JobState}
+    waiting, stopped = ("ready", "delayed", "suspended"), ("dead", "failed")
+    assert set(await ids(harness, ANY, Sort.DUE)) == {made[state] for state in waiting}
+    assert set(await ids(harness, ANY, Sort.STOPPED)) == {made[state] for state in stopped}
 
 
 async def test_leases_list_what_is_held_first_to_lapse_first(harness: Harness) -> None:

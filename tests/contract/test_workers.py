@@ -90,7 +90,7 @@ async def test_the_state_of_a_worker(harness: Harness, fields: dict[str, object]
 
 async def test_a_silent_worker_is_gone_and_serves_nothing(harness: Harness) -> None:
     job_id = await put(harness)
-    told = beat(lease_ms=30_000)
+    told = beat(lease_ms=30_000, free_slots=0)
     await harness.driver.beat(told)
     assert (await row(harness, job_id)).waiting_on == "slot"
     await harness.advance(29 * SECOND)
@@ -105,10 +105,32 @@ async def test_a_silent_worker_is_gone_and_serves_nothing(harness: Harness) -> N
 
 
 async def test_a_name_that_no_worker_runs_waits_for_one(harness: Harness) -> None:
-    await harness.driver.beat(beat())
+    await harness.driver.beat(beat(free_slots=0))
     known, unknown, elsewhere = await put(harness), await put(harness, "pack"), await put(harness, queue="other")
     seen = [(await row(harness, job_id)).waiting_on for job_id in (known, unknown, elsewhere)]
     assert seen == ["slot", "no-worker", "no-worker"]
+
+
+@pytest.mark.parametrize("state", ["draining", "drained", "stopped"])
+async def test_a_worker_that_claims_no_more_serves_nothing(harness: Harness, state: str) -> None:
+    job_id = await put(harness)
+    told = beat()
+    await harness.driver.beat(told)
+    assert (await row(harness, job_id)).waiting_on is None
+    await harness.driver.beat(beat(instance=told.instance, state=state))
+    assert (await row(harness, job_id)).waiting_on == "no-worker"
+    (queue,) = await harness.driver.inspect.queues()
+    assert (queue.state, queue.workers, queue.capacity) == ("unserved", 0, 0)
+
+
+async def test_a_full_fleet_is_told_as_such(harness: Harness) -> None:
+    job_id = await put(harness)
+    first, second = beat("w-1", free_slots=0), beat("w-2", free_slots=0)
+    for told in (first, second):
+        await harness.driver.beat(told)
+    assert (await row(harness, job_id)).waiting_on == "slot"
+    await harness.driver.beat(beat("w-2", second.instance, free_slots=1))
+    assert (await row(harness, job_id)).waiting_on is None
 
 
 async def test_an_order_reaches_every_live_worker_of_that_name(harness: Harness) -> None:

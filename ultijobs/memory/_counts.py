@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from ultijobs._queue.records import JobState, Outcome, StepStatus
@@ -12,7 +12,7 @@ from ultijobs._queue.where import Where
 from ultijobs.memory._filters import matches
 from ultijobs.memory._store import Row, Store
 
-__all__ = ["causes", "count", "queues", "stats"]
+__all__ = ["causes", "count", "due_names", "queues", "stats"]
 
 _SAMPLES = 3
 
@@ -58,16 +58,16 @@ def _queues(store: Store, rows: Iterable[Row], now: datetime, *, all_of_them: bo
     names = set(by_queue)
     if all_of_them:
         names.update(queue for queue in store.pauses if store.pause_of(queue, now) is not None)
-        names.update(queue for worker in store.live_workers(now) for queue in worker.beat.queues)
+        names.update(q for w in store.live_workers(now) if w.beat.state == "running" for q in w.beat.queues)
         names.update(entry.queue for entry in store.catalog.values() if entry.queue is not None)
     return [_queue_row(store, name, by_queue.get(name, []), now) for name in sorted(names)]
 
 
 def _queue_row(store: Store, queue: str, rows: list[Row], now: datetime) -> QueueRow:
     states = Counter(row.shown_state(now) for row in rows)
-    due = [row.run_at for row in rows if row.shown_state(now) == "ready"]
+    due = [row.due_at for row in rows if row.shown_state(now) == "ready"]
     pause = store.pause_of(queue, now)
-    serving = [worker.beat for worker in store.live_workers(now) if queue in worker.beat.queues]
+    serving = store.serving(queue, now)
     return QueueRow(
         queue=queue,
         state="paused" if pause else "running" if serving else "unserved",
@@ -84,6 +84,17 @@ def _queue_row(store: Store, queue: str, rows: list[Row], now: datetime) -> Queu
         pause_reason=pause.reason if pause else None,
         resume_at=pause.resume_at if pause else None,
     )
+
+
+def due_names(store: Store, queues: Sequence[str], without: Sequence[str], limit: int) -> dict[str, Count]:
+    now = store.now()
+    names = Counter(
+        row.name
+        for row in store.jobs.values()
+        if row.state in {"ready", "suspended"} and row.behind is None and row.run_at <= now and row.queue in queues
+    )
+    listed = sorted((name for name in names if name not in without), key=str.encode)
+    return {name: Count(names[name]) for name in listed[:limit]}
 
 
 def causes(store: Store, where: Where, limit: int) -> list[Cause]:

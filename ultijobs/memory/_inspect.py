@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -55,7 +55,9 @@ class MemoryInspection:
         with self._store.lock:
             now = self._store.now()
             order = _ORDERS[sort]
-            found = sorted((row for row in self._store.rows() if matches(self._store, row, where, now)), key=order)
+            listed = _LISTED.get(sort)
+            rows = (row for row in self._store.rows() if listed is None or row.state in listed)
+            found = sorted((row for row in rows if matches(self._store, row, where, now)), key=order)
             if after is not None:
                 last = _read_token(after)
                 found = [row for row in found if order(row) > last]
@@ -119,6 +121,12 @@ class MemoryInspection:
         with self._store.lock:
             return _counts.causes(self._store, where, limit)
 
+    async def due_names(
+        self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
+    ) -> Mapping[str, Count]:
+        with self._store.lock:
+            return _counts.due_names(self._store, queues, without, limit)
+
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
         with self._store.lock:
             now = self._store.now()
@@ -168,6 +176,10 @@ _ORDERS: dict[Sort, Callable[[Row], tuple[int, int]]] = {
     Sort.DUE: lambda row: (_micros(row.run_at), row.id.int),
     Sort.STOPPED: lambda row: (-_micros(row.finished_at), -row.id.int),
 }
+
+
+_LISTED = {Sort.DUE: {"ready", "suspended"}, Sort.STOPPED: {"dead", "failed"}}
+"""Sorts that speak of some rows alone: those that wait, those that have stopped."""
 
 
 def _token(key: tuple[int, int]) -> str:

@@ -13,7 +13,8 @@ __all__ = ["load_steps", "record_steps", "steps_of"]
 
 def steps_of(store: Store, run_id: UUID) -> list[StepRecord]:
     """The records of a run by position."""
-    return sorted(store.steps.get(run_id, {}).values(), key=lambda step: (step.position, step.name))
+    found = store.steps.get(run_id, {}).values()
+    return sorted(found, key=lambda step: (step.position, step.started_at, step.name))
 
 
 def load_steps(store: Store, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:

@@ -235,6 +235,11 @@ class Store:
     def live_workers(self, now: datetime) -> list[Worker]:
         return [worker for worker in self.workers.values() if not gone(worker, now)]
 
+    def serving(self, queue: str, now: datetime) -> list[WorkerBeat]:
+        """Of those who claim from a queue, the last word: they live, and they do not drain."""
+        beats = [worker.beat for worker in self.live_workers(now)]
+        return [beat for beat in beats if beat.state == "running" and queue in beat.queues]
+
 
 def gone(worker: Worker, now: datetime) -> bool:
     """Stopped, or silent for longer than its lease."""

@@ -53,16 +53,25 @@ def waiting_on(store: Store, row: Row, now: datetime) -> WaitingOn | None:
         return None
     if row.behind is not None:
         return WaitingOn.BEHIND
-    if row.run_at > now:
-        if row.state == "suspended":
-            waits = any(s.status == StepStatus.WAITING for s in store.steps.get(row.run_id, {}).values())
-            return WaitingOn.EVENT if waits else WaitingOn.SLEEP
+    return _gate(store, row, now) if row.run_at <= now else _time(store, row)
+
+
+def _time(store: Store, row: Row) -> WaitingOn:
+    """What a row waits for whose time is still to come."""
+    if row.state == "ready":
         return WaitingOn.BACKOFF if row.attempt else WaitingOn.DELAY
+    waits = any(step.status == StepStatus.WAITING for step in store.steps.get(row.run_id, {}).values())
+    return WaitingOn.EVENT if waits else WaitingOn.SLEEP
+
+
+def _gate(store: Store, row: Row, now: datetime) -> WaitingOn | None:
+    """What keeps a due row from being claimed."""
     if store.pause_of(row.queue, now) is not None:
         return WaitingOn.PAUSED
-    beats = [worker.beat for worker in store.live_workers(now)]
-    served = any(row.queue in beat.queues and row.name in beat.names for beat in beats)
-    return WaitingOn.SLOT if served else WaitingOn.NO_WORKER
+    serving = [beat for beat in store.serving(row.queue, now) if row.name in beat.names]
+    if not serving:
+        return WaitingOn.NO_WORKER
+    return WaitingOn.SLOT if all(beat.free_slots <= 0 for beat in serving) else None
 
 
 def lease_row(row: Row, now: datetime) -> LeaseRow:
