@@ -122,9 +122,10 @@ class Bench:
         self.threads = Threads(8)
         self.settled: list[Settlement | None] = []
         self.attempt: Attempt
+        job_id = new_id()
         self.job = ClaimedJob(
-            id=(id := new_id()),
-            run_id=id,
+            id=job_id,
+            run_id=job_id,
             name=self.declared.name,
             queue="default",
             tenant_id=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ __all__ = ["end_children", "tracked"]
 
 
 @contextmanager
-def tracked(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def tracked(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
     """While it lasts, tasks that are made on `loop` inside of an attempt belong to that attempt."""
     before = loop.get_task_factory()
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
 
 from ultijobs._durations import LONGEST
 from ultijobs.errors import Retry, UltijobsError
 
-__all__ = ["Classifier", "stated_wait"]
+__all__ = ["Classifier", "members", "sole", "stated_wait"]
 
 
 class Classifier:
@@ -21,13 +20,14 @@ class Classifier:
     """
 
     def __init__(self, table: Mapping[type[BaseException] | str, Retry] | None = None) -> None:
-        self._table: Final = dict(table or {})
+        self._table: dict[type[BaseException] | str, Retry] = dict(table) if table is not None else {}
         self._known: dict[type[BaseException], Retry | None] = {}
 
     def of(self, error: BaseException) -> Retry | None:
         """The class of `error`; None means the policy's back-off. A group is terminal when one of its errors is."""
-        if isinstance(error, BaseExceptionGroup):
-            classes = [self.of(each) for each in error.exceptions]
+        inner = members(error)
+        if inner:
+            classes = [self.of(each) for each in inner]
             if "terminal" in classes:
                 return "terminal"
             return classes[0] if len(classes) == 1 else None
@@ -49,10 +49,23 @@ class Classifier:
         return None
 
 
+def members(error: BaseException) -> tuple[BaseException, ...]:
+    """The errors of a group; nothing for any other error."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.exceptions  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any error
+    return ()
+
+
+def sole(error: BaseException) -> BaseException:
+    """The one error of a group of one, however deep; else `error` itself."""
+    while len(inner := members(error)) == 1:
+        error = inner[0]
+    return error
+
+
 def stated_wait(error: BaseException, most: timedelta) -> timedelta | None:
     """How long a retry-after error asks to wait, at most `most`; None when what it says cannot be used."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    error = sole(error)
     if not isinstance(error, UltijobsError):
         return None
     seconds = error.meta.get("retry_after_seconds")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
 
+from ultijobs._execution.classify import members
 from ultijobs._text import clip
 from ultijobs.errors import UltijobsError
 
@@ -20,6 +21,7 @@ __all__ = ["Failure", "describe"]
 TRACEBACK_LIMIT: Final = 20_000
 DEEPEST_CHAIN: Final = 5
 MOST_FRAMES: Final = 30
+MOST_OF_GROUP: Final = 5
 TOLD: Final = 300
 """Characters of a message that its fingerprint looks at."""
 
@@ -74,8 +76,8 @@ def _code(error: BaseException) -> str:
 def _said(error: BaseException, limit: int) -> str:
     try:
         text = error.cause if isinstance(error, UltijobsError) else str(error)
-        if isinstance(error, BaseExceptionGroup):
-            text = "; ".join([text, *(f"{_code(each)}: {_said(each, limit)}" for each in error.exceptions[:10])])
+        inner = members(error)[:MOST_OF_GROUP]
+        text = "; ".join([text, *(f"{_code(each)}: {_said(each, limit)}" for each in inner)])
     except Exception as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
         return f"its text cannot be had: {type(trouble).__qualname__}"
     return str(text)[: 2 * limit]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from ultijobs._execution.classify import Classifier, stated_wait
+from ultijobs._execution.classify import Classifier, sole, stated_wait
 from ultijobs._execution.failure import Failure, describe
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, StopReason
 from ultijobs._retry import RetryPolicy
 from ultijobs.errors import RunCodeChanged
 
-__all__ = ["Decision", "decide", "failed", "finished", "returned", "suspended", "without_texts"]
+__all__ = ["Decision", "decide", "describe_for", "failed", "finished", "returned", "suspended", "without_texts"]
 
 NOT_RETRIED: Final = "Not retried: this error is terminal."
 
@@ -44,7 +44,7 @@ def decide(
 
 def describe_for(error: BaseException, decision: Decision, limit: int) -> Failure:
     terminal = decision.stop_reason in {StopReason.TERMINAL, StopReason.CODE_CHANGED}
-    return describe(error, limit=limit, ending=NOT_RETRIED if terminal else "")
+    return describe(sole(error), limit=limit, ending=NOT_RETRIED if terminal else "")
 
 
 def failed(job: ClaimedJob, worker_id: str, decision: Decision, failure: Failure) -> Settlement:

@@ -156,6 +156,6 @@ def _finite(value: float) -> float:
 
 class _JobLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        given = kwargs.get("extra") or {}
+        given: dict[str, Any] = kwargs.get("extra") or {}
         kwargs["extra"] = {"event": "jobs.handler", "fields": self.extra, **given}
         return msg, kwargs
