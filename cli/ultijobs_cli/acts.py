@@ -18,10 +18,19 @@ from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 from ultijobs_cli.report import Finding, Report
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph
 
-__all__ = ["Consent", "act", "nothing_known", "outcome_findings", "plan_blocks"]
+__all__ = ["Consent", "Unknown", "act", "nothing_known", "outcome_findings", "plan_blocks"]
 
 _TYPED: Final = 20
 """From so many rows on, the number is typed instead of a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A reference, as it was given, that names no job."""
+
+    id: str
+    code: str
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class Consent:
     dry_run: bool
 
 
-async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, refused: Sequence[Refusal]) -> Report:
+async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, refused: Sequence[Unknown]) -> Report:
     """Applies `plan` once the person agrees. `refused` was found before there was a plan.
 
     Raises `CliBadFlag` where consent is needed and nobody can be asked; nothing has changed then.
@@ -54,9 +63,9 @@ async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, re
     return _outcome_report(str(plan.action), outcome, refused)
 
 
-def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Refusal] = ()) -> Report:
+def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] = ()) -> Report:
     """What an act on jobs has done. Refused or failed rows make it exit 1; unknown ids and steps alone, 3."""
-    refused = [*before, *outcome.refused]
+    refused: list[Refusal | Unknown] = [*before, *outcome.refused]
     matched = outcome.matched + len(before)
     summary = f"{action}: {len(outcome.done):,} of {wording.plural(matched, 'job')}"
     if outcome.stopped:
@@ -77,7 +86,7 @@ def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Refusal] 
     )
 
 
-def nothing_known(refused: Sequence[Refusal]) -> Report:
+def nothing_known(refused: Sequence[Unknown]) -> Report:
     """The answer to an act on ids of which none exists."""
     data = {
         "matched": len(refused),
@@ -114,8 +123,8 @@ def plan_blocks(plan: Plan) -> list[Block]:
     return shown
 
 
-def _plan_report(plan: Plan, before: Sequence[Refusal]) -> Report:
-    refused = [*before, *plan.refused]
+def _plan_report(plan: Plan, before: Sequence[Unknown]) -> Report:
+    refused: list[Refusal | Unknown] = [*before, *plan.refused]
     return Report(
         summary=f"{plan.action} would touch {wording.plural(wording.count(plan.matched), 'job')}; nothing changed",
         data={
@@ -178,7 +187,7 @@ def _stopping(call: Invocation) -> Generator[Callable[[], bool]]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def _exit(refused: Sequence[Refusal], outcome: ActOutcome | None) -> ExitCode:
+def _exit(refused: Sequence[Refusal | Unknown], outcome: ActOutcome | None) -> ExitCode:
     if outcome is not None and outcome.stopped:
         return ExitCode.INTERRUPTED
     if outcome is not None and outcome.failed:
@@ -189,7 +198,7 @@ def _exit(refused: Sequence[Refusal], outcome: ActOutcome | None) -> ExitCode:
     return ExitCode.NOT_FOUND if unknown else ExitCode.FAILED
 
 
-def _finding(refusal: Refusal) -> Finding:
+def _finding(refusal: Refusal | Unknown) -> Finding:
     known = CATALOGUE.get(refusal.code)
     at = None if refusal.id is None else str(refusal.id)
     if known is None:

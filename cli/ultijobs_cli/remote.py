@@ -17,19 +17,21 @@ async def order(api: Inspector, plan: Plan, about: Mapping[str, object]) -> Repo
     """Applies the plan; `about` is what the answer's data begins with."""
     outcome = await api.apply(plan)
     refusals = (*outcome.refused, *outcome.failed)
+    changed = outcome.matched > 0 and not refusals
     (name,) = about.values()
-    summary = f"{plan.action}: {name}" if not refusals else f"{plan.action}: {name} was refused"
+    done = "done" if changed else "nothing changed"
+    summary = "; ".join((f"{plan.action} {name}: {done}", *plan.warnings))
     exit_code = max((exit_code_of(refusal.code) for refusal in refusals), default=ExitCode.DONE)
     return Report(
         summary=summary,
         data={
             **about,
             "action": plan.action,
-            "changed": outcome.matched > 0 and not refusals,
+            "changed": changed,
             "activity_id": outcome.activity_id,
             "warnings": plan.warnings,
         },
-        blocks=[Paragraph(summary), *(Paragraph(warning, "yellow") for warning in plan.warnings)],
+        blocks=[Paragraph(summary)],
         findings=outcome_findings(outcome),
         exit_code=exit_code,
     )

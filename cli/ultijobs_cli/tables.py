@@ -22,7 +22,7 @@ class Cell:
     tone: Tone = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column(Generic[Row]):
     """How a row is shown in one column. Where space is short, the columns of the highest `rank` go first."""
 

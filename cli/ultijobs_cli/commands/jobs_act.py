@@ -9,9 +9,9 @@ from uuid import UUID
 import typer
 
 from ultijobs.errors import JobUnknown
-from ultijobs.inspection import Action, Inspector, PlanOptions, Refusal, Target
+from ultijobs.inspection import Action, Inspector, PlanOptions, Target
 from ultijobs_cli import options
-from ultijobs_cli.acts import Consent, act, nothing_known
+from ultijobs_cli.acts import Consent, Unknown, act, nothing_known
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.report import Report
@@ -117,7 +117,7 @@ async def _act(
         told = "both ids and --where" if ids else "neither an id nor a filter"
         raise options.bad("--where", f"{told} were given", "give ids, or --where with at least one word")
     target: Target
-    refused: list[Refusal] = []
+    refused: list[Unknown] = []
     async with inspector(call, actor=actor) as api:
         if ids:
             known, refused = await _known(api, ids, chosen.tenant)
@@ -130,13 +130,13 @@ async def _act(
         return await act(call, api, plan, Consent(needed=bool(text), yes=yes, dry_run=dry_run), refused)
 
 
-async def _known(api: Inspector, refs: list[str], tenant: str | None) -> tuple[list[UUID], list[Refusal]]:
+async def _known(api: Inspector, refs: list[str], tenant: str | None) -> tuple[list[UUID], list[Unknown]]:
     """The ids that exist, each once, and a refusal for each reference that names no job."""
     known: dict[UUID, None] = {}
-    unknown: list[Refusal] = []
+    unknown: list[Unknown] = []
     for ref in refs:
         try:
             known[await api.find(ref, tenant=tenant)] = None
         except JobUnknown as error:
-            unknown.append(Refusal(None, error.code, error.cause))
+            unknown.append(Unknown(ref, error.code, error.cause))
     return list(known), unknown

@@ -62,7 +62,7 @@ def _pairs(row: JobRow, now: datetime) -> list[tuple[str, str | None]]:
         ("key", row.idempotency_key),
         ("attempt", f"{row.attempt} of {row.max_attempts}"),
         ("worker", row.worker_id),
-        ("lease", f"{row.lease_no}, {wording.until(row.lease_until, now)}" if row.lease_until else None),
+        ("lease", _lease(row, now)),
         ("step", row.running_step),
         ("progress", " ".join(filter(None, (done, progress.message))) if progress else None),
         ("created", _moment(row.created_at, now)),
@@ -74,6 +74,14 @@ def _pairs(row: JobRow, now: datetime) -> list[tuple[str, str | None]]:
         ("code", row.code_version),
         ("trace", row.traceparent),
     ]
+
+
+def _lease(row: JobRow, now: datetime) -> str | None:
+    if row.lease_until is None:
+        return None
+    if row.lease_until > now:
+        return f"{row.lease_no}, ends {wording.until(row.lease_until, now)}"
+    return f"{row.lease_no}, lapsed {wording.since(row.lease_until, now)} ago"
 
 
 def _moment(at: datetime | None, now: datetime) -> str | None:

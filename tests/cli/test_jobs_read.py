@@ -1,0 +1,219 @@
+"""Reading jobs: the same facts for a person and for a script."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.cli.conftest import Cli, Seeds
+from ultijobs.inspection import JobState, Outcome
+
+ROW = {
+    *("id", "run_id", "name", "queue", "state", "attempt", "max_attempts", "priority", "idempotency_key", "tenant_id"),
+    *("run_at", "due_at", "created_at", "updated_at", "finished_at", "lease_no", "lease_until", "worker_id"),
+    *("last_error", "error_code", "fingerprint", "stop_reason", "cancel_reason", "traceparent", "enqueued_by"),
+    "code_version",
+}
+
+
+def one_of_each(queue: Cli, seeds: Seeds) -> dict[str, str]:
+    """One job in each state; the value is its id."""
+    made = {
+        JobState.READY: seeds.job("ready"),
+        JobState.DELAYED: seeds.job("delayed", delay=timedelta(hours=1)),
+        JobState.RUNNING: seeds.running("running").id,
+        JobState.SUSPENDED: seeds.settled(Outcome.SUSPENDED, "suspended", delay=timedelta(0)),
+        JobState.DONE: seeds.settled(Outcome.OK, "done"),
+        JobState.FAILED: seeds.settled(Outcome.FAILED, "failed"),
+        JobState.DEAD: seeds.dead("dead"),
+        JobState.CANCELLED: seeds.job("cancelled"),
+    }
+    assert queue("jobs", "cancel", str(made[JobState.CANCELLED])).code == 0
+    return {str(state): str(job) for state, job in made.items()}
+
+
+def test_every_state_can_be_asked_for_and_lists_exactly_its_rows(queue: Cli, seeds: Seeds) -> None:
+    made = one_of_each(queue, seeds)
+    for state, job in made.items():
+        rows = queue("jobs", "ls", "--state", state, "--json").data["rows"]
+        assert [(row["id"], row["state"]) for row in rows] == [(job, state)]
+    assert {row["id"] for row in queue("jobs", "ls", "--json").data["rows"]} == set(made.values())
+
+
+def test_the_counts_of_stats_add_up_to_the_rows(queue: Cli, seeds: Seeds) -> None:
+    one_of_each(queue, seeds)
+    totals = queue("stats", "--json").data["totals"]
+    assert totals == {state: {"value": 1, "kind": "exact"} for state in JobState}
+
+
+def test_states_can_be_listed_together(queue: Cli, seeds: Seeds) -> None:
+    one_of_each(queue, seeds)
+    rows = queue("jobs", "ls", "--state", "dead,failed", "--state", "running", "--json").data["rows"]
+    assert {row["state"] for row in rows} == {"dead", "failed", "running"}
+
+
+def test_filter_flags_and_filter_words_hold_together(queue: Cli, seeds: Seeds) -> None:
+    wanted = seeds.dead("charge", queue="billing", tenant_id="t1")
+    seeds.dead("charge", queue="billing", tenant_id="t2")
+    seeds.dead("charge", queue="bulk", tenant_id="t1")
+    seeds.dead("send", queue="billing", tenant_id="t1")
+    seeds.job("charge", queue="billing", tenant_id="t1")
+    flags = ("--queue", "billing", "--name", "char*", "--tenant", "t1", "--where", "state:dead")
+    rows = queue("jobs", "ls", *flags, "--json").data["rows"]
+    assert [row["id"] for row in rows] == [str(wanted)]
+
+
+def test_pages_follow_each_other_without_gap_or_overlap(queue: Cli, seeds: Seeds) -> None:
+    made = {str(seeds.job()) for _ in range(7)}
+    seen: list[str] = []
+    after: list[str] = []
+    while True:
+        data = queue("jobs", "ls", "--limit", "3", *after, "--json").data
+        seen += [row["id"] for row in data["rows"]]
+        if data["next"] is None:
+            break
+        after = ["--after", data["next"]]
+    assert len(seen) == 7
+    assert set(seen) == made
+
+
+def test_a_row_has_every_column_and_never_the_input(queue: Cli, seeds: Seeds) -> None:
+    seeds.job(input='{"card": "4111"}')
+    answer = queue("jobs", "ls", "--json")
+    [row] = answer.data["rows"]
+    assert set(row) >= ROW
+    assert "4111" not in answer.out
+
+
+def test_json_lines_prints_one_row_a_line_and_nothing_else_on_stdout(queue: Cli, seeds: Seeds) -> None:
+    made = [str(seeds.job()) for _ in range(3)]
+    lines = queue("jobs", "ls", "--json-lines").out.splitlines()
+    assert sorted(made) == sorted(made_id for line in lines for made_id in made if f'"id": "{made_id}"' in line)
+    assert len(lines) == 3
+
+
+def test_the_bare_group_lists(queue: Cli, seeds: Seeds) -> None:
+    seeds.job()
+    assert queue("jobs", "--json").data["rows"] == queue("jobs", "ls", "--json").data["rows"]
+    assert queue("queues", "--json").data["rows"] == queue("queues", "ls", "--json").data["rows"]
+    assert queue("workers", "--json").data["rows"] == []
+
+
+def test_a_job_nobody_runs_is_marked_in_the_list(queue: Cli, seeds: Seeds) -> None:
+    seeds.job()
+    assert "waits: no-worker" in queue("jobs", "ls").out
+    assert queue("jobs", "ls", "--json").data["rows"][0]["waiting_on"] == "no-worker"
+
+
+def test_show_has_all_keys_with_null_where_nothing_is(queue: Cli, seeds: Seeds) -> None:
+    data = queue("jobs", "show", str(seeds.job()), "--json").data
+    more = {"steps", "attempts", "retry_delays_ms", "backfill", "progress", "waiting_on", "behind", "input"}
+    assert set(data) >= ROW | more
+    assert data["steps"] == data["attempts"] == data["retry_delays_ms"] == []
+    assert data["backfill"] is data["progress"] is data["traceparent"] is None
+
+
+def test_show_has_steps_and_attempts(queue: Cli, seeds: Seeds) -> None:
+    claim = seeds.running()
+    seeds.step(claim, "load", '{"rows": 7}')
+    seeds.settle(claim, Outcome.DEAD, error="no good", error_code="E_BAD")
+    data = queue("jobs", "show", str(claim.id), "--json").data
+    [step] = data["steps"]
+    [attempt] = data["attempts"]
+    assert (step["name"], step["status"], step["output"]) == ("load", "completed", None)
+    assert (attempt["attempt"], attempt["outcome"], attempt["error_code"]) == (1, "dead", "E_BAD")
+
+
+def test_payloads_are_shown_only_when_asked_for(queue: Cli, seeds: Seeds) -> None:
+    claim = seeds.running(input='{"card": "4111"}')
+    seeds.step(claim, "load", '{"iban": "DE02"}')
+    for words in ((), ("--json",)):
+        hidden = queue("jobs", "show", str(claim.id), *words).out
+        shown = queue("jobs", "show", str(claim.id), "--input", *words).out
+        assert "4111" not in hidden
+        assert "DE02" not in hidden
+        assert "4111" in shown
+        assert "DE02" in shown
+    data = queue("jobs", "show", str(claim.id), "--input", "--json").data
+    assert data["input"] == {"card": "4111"}
+    assert data["steps"][0]["output"] == {"iban": "DE02"}
+
+
+def test_an_id_may_be_its_last_digits(queue: Cli, seeds: Seeds) -> None:
+    job = seeds.job()
+    for ref in (str(job), job.hex, job.hex[-8:], f"…{job.hex[-8:]}", job.hex[-6:].upper()):
+        assert queue("jobs", "show", ref, "--json").data["id"] == str(job)
+
+
+@pytest.mark.parametrize("verb", ["show", "why", "retry", "cancel"])
+@pytest.mark.parametrize(
+    "ref", ["zebra", "12345", "abcdef123456", "01a228dc-2035-7277-901c-5255b18d17b8", "'; drop", " "]
+)
+def test_what_names_no_job_is_an_unknown_job(queue: Cli, seeds: Seeds, verb: str, ref: str) -> None:
+    seeds.job()
+    answer = queue("jobs", verb, ref, "--json")
+    assert answer.code == 3
+    assert answer.codes == ["X_JOB_UNKNOWN"]
+
+
+def test_a_job_of_another_tenant_does_not_exist(queue: Cli, seeds: Seeds) -> None:
+    job = str(seeds.dead(tenant_id="t1"))
+    for verb in ("show", "why", "retry", "cancel"):
+        answer = queue("jobs", verb, job, "--tenant", "t2", "--json")
+        assert answer.code == 3, verb
+        assert answer.codes == ["X_JOB_UNKNOWN"]
+    assert queue("jobs", "show", job, "--tenant", "t1").code == 0
+
+
+def test_why_names_what_it_waits_for_and_what_frees_it(queue: Cli, seeds: Seeds) -> None:
+    job = str(seeds.job(delay=timedelta(minutes=5)))
+    data = queue("jobs", "why", job, "--json").data
+    assert set(data) == {"id", "state", "waiting_on", "since", "holder", "frees"}
+    assert (data["id"], data["state"], data["waiting_on"]) == (job, "delayed", "delay")
+    assert data["frees"]
+    assert data["frees"] in queue("jobs", "why", job).out
+
+
+def test_times_are_iso_in_utc_with_a_z(queue: Cli, seeds: Seeds) -> None:
+    seeds.job()
+    assert queue("jobs", "ls", "--json").data["rows"][0]["created_at"] == "2026-03-01T12:00:00Z"
+
+
+def test_stdout_is_ascii_under_json_whatever_a_job_wrote(queue: Cli, seeds: Seeds) -> None:
+    seeds.job("日本\u202e\u2066", queue="\x9bq")
+    assert queue("jobs", "ls", "--json").out.isascii()
+
+
+def test_leases_show_who_holds_what_until_when(queue: Cli, seeds: Seeds) -> None:
+    claim = seeds.running(worker="w-9")
+    [lease] = queue("leases", "--json").data["rows"]
+    assert (lease["id"], lease["worker_id"], lease["lease_no"]) == (str(claim.id), "w-9", claim.lease_no)
+    assert "in 30s" in queue("leases").out
+    seeds.clock.move(minutes=1)
+    assert "lapsed" in queue("leases").out
+
+
+def test_causes_group_what_stopped_for_the_same_reason(queue: Cli, seeds: Seeds) -> None:
+    for _ in range(3):
+        seeds.dead(fingerprint="aa11")
+    seeds.dead(fingerprint="bb22")
+    rows = queue("causes", "--json").data["rows"]
+    assert [(row["fingerprint"], row["count"]) for row in rows] == [
+        ("aa11", {"value": 3, "kind": "exact"}),
+        ("bb22", {"value": 1, "kind": "exact"}),
+    ]
+    assert queue("causes").out.splitlines()[1].split()[:2] == ["3", "aa11"]
+
+
+def test_an_empty_queue_says_so(queue: Cli, seeds: Seeds) -> None:
+    assert queue("jobs").out == "no jobs match\n"
+    assert queue("workers").out == "no workers\n"
+    assert queue("leases").out == "nothing runs\n"
+    assert queue("causes").out == "nothing has stopped\n"
+
+
+def test_watch_and_one_object_exclude_each_other(queue: Cli, seeds: Seeds) -> None:
+    answer = queue("jobs", "ls", "--watch", "--json")
+    assert answer.code == 2
+    assert answer.codes == ["X_CLI_BAD_FLAG"]
