@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 from ultijobs._text import storable, unstorable
 from ultijobs.errors import PayloadInvalid
 
-__all__ = ["DEEPEST", "decode", "encode", "refuse_unstorable"]
+__all__ = ["DEEPEST", "decode", "encode", "nonfinite", "refuse_unstorable"]
 
 DEEPEST: Final = 100
 """How deep a value may be nested; every JSON parser on the way reads it."""
@@ -54,38 +54,49 @@ def refuse_unstorable(text: str, *, what: str) -> None:
         )
 
 
+def nonfinite(value: object) -> str | None:
+    """The path of a NaN or an infinity in a value of dicts and sequences, which an encoder may turn into null."""
+    for path, item, _ in _walk(value):
+        if isinstance(item, float) and not math.isfinite(item):
+            return path
+    return None
+
+
 def _problems(value: object, *, exact: bool) -> Iterator[tuple[str, str]]:
+    for path, item, depth in _walk(value):
+        problem = _problem(item, depth, exact=exact)
+        if problem is not None:
+            yield path, problem
+            return  # What lies below may never end.
+
+
+def _walk(value: object) -> Iterator[tuple[str, object, int]]:
     # A stack, not recursion: the value may be nested deeper than the interpreter's own limit.
     pending: list[tuple[str, object, int]] = [("$", value, 1)]
     while pending:
         path, item, depth = pending.pop()
-        problem = _problem(item, depth, exact=exact)
-        if problem is not None:
-            yield path, problem
-            return
+        yield path, item, depth
         if isinstance(item, dict):
-            for key, child in cast("dict[object, object]", item).items():
-                bad = _key_problem(key, exact=exact)
-                if bad is not None:
-                    yield path, bad
-                    return
-                pending.append((_member(path, str(key)), child, depth + 1))
-        elif isinstance(item, list):
-            pending.extend(
-                (f"{path}[{index}]", child, depth + 1) for index, child in enumerate(cast("list[object]", item))
-            )
+            members = cast("dict[object, object]", item).items()
+            pending.extend((_member(path, str(key)), child, depth + 1) for key, child in members)
+        elif isinstance(item, list | tuple | set | frozenset):
+            elements = cast("Iterable[object]", item)
+            pending.extend((f"{path}[{index}]", child, depth + 1) for index, child in enumerate(elements))
 
 
-def _problem(item: object, depth: int, *, exact: bool) -> str | None:
+def _problem(item: object, depth: int, *, exact: bool) -> str | None:  # noqa: PLR0911 - one answer per rule
     if depth > DEEPEST:
         return f"is nested deeper than {DEEPEST} levels"
     if (type(item) not in _PLAIN) if exact else (not isinstance(item, _PLAIN)):
         return f"is a {type(item).__qualname__}, which JSON does not carry"
     if isinstance(item, str):
-        found = unstorable(item)
-        return None if found is None else f"holds {found}, which no database stores"
+        point = unstorable(item)
+        return None if point is None else f"holds {point}, which no database stores"
     if isinstance(item, float) and not math.isfinite(item):
         return f"is {item!r}, which JSON does not carry"
+    if isinstance(item, dict):
+        found = (_key_problem(key, exact=exact) for key in cast("dict[object, object]", item))
+        return next((problem for problem in found if problem is not None), None)
     if isinstance(item, int) and _too_long(item):
         return f"is a whole number of more than {sys.get_int_max_str_digits()} digits"
     return None

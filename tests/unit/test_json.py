@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import pytest
 
-from ultijobs._json import DEEPEST, decode, encode
+from ultijobs._json import DEEPEST, decode, encode, nonfinite
 from ultijobs.errors import PayloadInvalid
 
 
@@ -65,3 +65,15 @@ def test_a_value_over_the_limit_is_refused_with_size_and_limit():
     with pytest.raises(PayloadInvalid, match="1002 bytes as JSON, more than the limit of 1000"):
         encode("x" * 1_000, what="input", limit=1_000)
     assert json.loads(encode("x" * 998, what="input", limit=1_000)) == "x" * 998
+
+
+def test_a_number_that_is_none_is_found_wherever_it_hides():
+    assert nonfinite({"a": [1.0, (2.0, float("nan"))]}) == "$.a[1][1]"
+    assert nonfinite({"a": [1.0, None]}) is None
+
+
+def test_a_value_that_holds_itself_is_refused():
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(PayloadInvalid, match="deeper"):
+        encode(loop, what="output")

@@ -1,0 +1,139 @@
+"""The four ways to enqueue, over one: rows are made where the caller is, and stored where the driver is open."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+from ultijobs import _json, _settings
+from ultijobs._definitions import checks
+from ultijobs._definitions.bounds import Sizes
+from ultijobs._definitions.handle import JobHandle
+from ultijobs._definitions.registry import Registry
+from ultijobs._durations import Duration, parse
+from ultijobs._enqueue.opening import Opening
+from ultijobs._enqueue.rows import Wishes, row, wishes
+from ultijobs._enqueue.transactions import joined, savepoint
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs.errors import Invariant, JobDuplicate, NotImplementedYet
+
+__all__ = ["Asker"]
+
+# How many inputs are validated before other tasks of the loop get their turn.
+_TURN: Final = 500
+
+
+class Declarations(Protocol):
+    @property
+    def registry(self) -> Registry: ...
+    @property
+    def sizes(self) -> Sizes: ...
+
+
+class Asker:
+    """Enqueues for one application. Nothing is stored unless all of a call can be."""
+
+    def __init__(self, application: Declarations, opening: Opening, *, required: bool) -> None:
+        # Weak, since the application owns this: nothing but its users keeps it alive.
+        self._application: Final = weakref.ref(application)
+        self._registry: Final = application.registry
+        self._limit: Final = application.sizes.input
+        self._opening: Final = opening
+        self._required: Final = required
+
+    async def one(self, handle: JobHandle[Any], input: Any, options: Mapping[str, Any]) -> Enqueued:
+        asked, tx = self._begin(handle, options, sync=False, call="enqueue")
+        job = self._row(handle, input, asked)
+        if tx is not None:
+            return (await self._opening.with_tx(lambda driver: _joining(driver, [job], tx, asked)))[0]
+        return _judged(await self._opening.call(lambda _: self._opening.store(job)), job, asked)
+
+    async def many(self, handle: JobHandle[Any], inputs: Iterable[Any], options: Mapping[str, Any]) -> list[Enqueued]:
+        asked, tx = self._begin(handle, options, sync=False, call="enqueue_many")
+        jobs: list[NewJob] = []
+        for each in inputs:
+            jobs.append(self._row(handle, each, asked))
+            if len(jobs) % _TURN == 0:
+                await asyncio.sleep(0)
+        if tx is not None:
+            return await self._opening.with_tx(lambda driver: _joining(driver, jobs, tx, asked))
+        return await self._opening.call(lambda driver: _own(driver, jobs, asked))
+
+    def many_sync(
+        self, handle: JobHandle[Any], inputs: Iterable[Any], options: Mapping[str, Any], *, call: str
+    ) -> list[Enqueued]:
+        asked, tx = self._begin(handle, options, sync=True, call=call)
+        jobs = [self._row(handle, each, asked) for each in inputs]
+        if tx is not None:
+            return self._opening.call_sync(lambda driver: _joining(driver, jobs, tx, asked), call=call)
+        if len(jobs) == 1:
+            answer = self._opening.call_sync(lambda _: self._opening.store(jobs[0]), call=call)
+            return [_judged(answer, jobs[0], asked)]
+        return self._opening.call_sync(lambda driver: _own(driver, jobs, asked), call=call)
+
+    def publish(
+        self, event: str, payload: object, key: str | None, ttl: Duration, tx: object | None, *, sync: bool
+    ) -> None:
+        """Checks all that an event must be; publishing itself is not built yet."""
+        call = "publish_sync" if sync else "publish"
+        checks.name(event, f"{call}: event")
+        _json.encode(payload, what=f"{call}: the payload", limit=self._limit)
+        if key is not None:
+            _json.refuse_unstorable(key, what="key")
+        parse(ttl, what=f"{call}: ttl", positive=True)
+        joined(self._application(), tx, sync=sync, required=False, call=call)
+        raise NotImplementedYet(f"{call}: events cannot be published yet", fix="enqueue a job instead")
+
+    @cached_property
+    def _code_version(self) -> str | None:
+        return _settings.load().code_version
+
+    def _begin(self, handle: Any, options: Mapping[str, Any], *, sync: bool, call: str) -> tuple[Wishes, object | None]:
+        if not self._registry.holds(handle):
+            raise Invariant(f"{call}: {handle!r:.100} is not registered here", fix="list it in App(jobs=[…])")
+        asked = wishes(f"job {handle.name}", options)
+        return asked, joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)
+
+    def _row(self, handle: JobHandle[Any], item: Any, asked: Wishes) -> NewJob:
+        return row(handle, item, asked, limit=self._limit, code_version=self._code_version)
+
+
+async def _own(driver: Driver, jobs: Sequence[NewJob], asked: Wishes) -> list[Enqueued]:
+    if not jobs:
+        return []
+    if not asked.raise_on_conflict:
+        return await driver.enqueue(jobs)
+    async with driver.transaction() as tx:
+        return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
+
+
+async def _joining(driver: Driver, jobs: Sequence[NewJob], tx: object, asked: Wishes) -> list[Enqueued]:
+    if not jobs:
+        return []
+    async with savepoint(tx, needed=asked.raise_on_conflict and len(jobs) > 1):
+        return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
+
+
+def _all_judged(answers: Sequence[Enqueued], jobs: Sequence[NewJob], asked: Wishes) -> list[Enqueued]:
+    return [_judged(answer, job, asked) for answer, job in zip(answers, jobs, strict=True)]
+
+
+def _judged(answer: Enqueued, job: NewJob, asked: Wishes) -> Enqueued:
+    if answer.deduped and asked.raise_on_conflict:
+        raise JobDuplicate(
+            f"job {job.name}: the key {job.idempotency_key!r:.200} is held by {answer.id}, which is {answer.state}",
+            fix=f"ultijobs jobs show {answer.id}",
+            meta={
+                "name": job.name,
+                "idempotency_key": job.idempotency_key,
+                "tenant_id": job.tenant_id,
+                "existing_id": str(answer.id),
+                "run_id": str(answer.run_id),
+                "state": str(answer.state),
+            },
+        )
+    return answer

@@ -1,0 +1,224 @@
+"""Where an application's driver is open: on the loop of `async with`, or on a thread of its own for sync callers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ultijobs._coalesce import Coalescer
+from ultijobs._enqueue.portal import Portal, wait
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs.errors import Invariant, UltijobsError
+
+__all__ = ["Opening"]
+
+T = TypeVar("T")
+
+
+class Opening:
+    """Opens one driver in one place at a time, any number of times; the last to leave closes it.
+
+    A fork is noticed by the process id: the child forgets the parent's loop, threads and connections, and opens anew.
+    """
+
+    def __init__(self, make: Callable[[], Driver]) -> None:
+        self._make = make
+        self._driver: Driver | None = None
+        self._was_open = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gate = asyncio.Lock()
+        self._holds = 0
+        self._coalescer: Coalescer[NewJob, Enqueued] | None = None
+        self._alone = False
+        self._portal: Portal | None = None
+        self._last_resort: weakref.finalize[..., Any] | None = None
+
+    def _notice_fork(self) -> None:
+        if self._pid != os.getpid():
+            self._begin()
+            self._driver = None
+
+    @property
+    def driver(self) -> Driver:
+        """The driver, open or not; made at the first use in each process."""
+        self._notice_fork()
+        if self._driver is None:
+            self._driver = self._make()
+        return self._driver
+
+    @property
+    def closed(self) -> bool:
+        """True when it was open and is not any more."""
+        self._notice_fork()
+        return self._was_open and self._coalescer is None
+
+    @property
+    def here(self) -> bool:
+        """True when it is open on the running loop."""
+        self._notice_fork()
+        return self._coalescer is not None and self._loop is asyncio.get_running_loop()
+
+    # -- async callers ---------------------------------------------------------------------------------
+    async def enter(self, role: str = "app") -> None:
+        """Opens the driver on the running loop, unless it is open there; `Invariant` when it is open elsewhere."""
+        loop = asyncio.get_running_loop()
+        while not self._hold(loop):
+            await asyncio.to_thread(self._retire)
+        async with self._gate:
+            if self._coalescer is not None:
+                return
+            driver = self.driver
+            try:
+                await driver.open(role)
+            except BaseException:
+                self._release()
+                raise
+            # An error of the library speaks of the store, so it is every asker's; others may be one row's.
+            self._coalescer = Coalescer(driver.enqueue, transient=(UltijobsError,), lanes=2)
+            self._was_open = True
+
+    async def leave(self) -> None:
+        """Closes the driver when nobody else holds it open; enqueues under way are stored first."""
+        self._notice_fork()
+        async with self._gate:
+            self._holds = max(0, self._holds - 1)
+            if self._holds or self._coalescer is None:
+                return
+            coalescer, self._coalescer = self._coalescer, None
+            try:
+                await coalescer.drained()
+                await coalescer.close()
+                await self.driver.close()
+            finally:
+                self._holds += 1
+                self._release()
+
+    async def call(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
+        """Runs `work` where the driver is open. Raises `Invariant` when it is not."""
+        loop = self._home()
+        if loop is None:
+            raise Invariant("the application is not open", fix="enqueue inside `async with app:`")
+        if loop is asyncio.get_running_loop():
+            return await work(self.driver)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(self.driver), loop))
+
+    async def with_tx(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
+        """Runs `work` on the running loop, which the caller's connection belongs to. `Invariant` when not open."""
+        if self._home() is None:
+            raise Invariant("the application is not open", fix="enqueue inside `async with app:`")
+        return await work(self.driver)
+
+    async def store(self, job: NewJob) -> Enqueued:
+        """Stores one row; rows of the same moment share a statement. Runs where the driver is open."""
+        coalescer = self._coalescer
+        if coalescer is None or self._alone or coalescer.pending:
+            if coalescer is None:
+                raise Invariant("the application was closed meanwhile", fix="enqueue inside `async with app:`")
+            return await coalescer.ask(job)
+        self._alone = True
+        try:
+            return (await self.driver.enqueue((job,)))[0]
+        finally:
+            self._alone = False
+
+    # -- sync callers ----------------------------------------------------------------------------------
+    def call_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
+        """Runs `work` where the driver is open, and opens it on a thread of its own when it is not.
+
+        Raises `Invariant` on a thread whose loop is running.
+        """
+        _refuse_a_running_loop(call)
+        loop = self._home_for_sync()
+        return wait(work(self.driver), loop)
+
+    def enter_sync(self) -> None:
+        _refuse_a_running_loop("with app")
+        wait(self.enter(), self._home_for_sync())
+
+    def leave_sync(self) -> None:
+        loop = self._home()
+        if loop is not None:
+            wait(self.leave(), loop)
+        if self._portal is not None and self._holds == 1:
+            self._retire()
+
+    def _home_for_sync(self) -> asyncio.AbstractEventLoop:
+        self._notice_fork()
+        with self._sync_lock:
+            loop = self._home()
+            if loop is None:
+                portal = Portal()
+                try:
+                    portal.call(self.enter())
+                except BaseException:
+                    portal.stop()
+                    raise
+                self._portal = portal
+                self._last_resort = weakref.finalize(self, _shut, self._pid, portal, self.driver)
+                loop = portal.loop
+        return loop
+
+    def _retire(self) -> None:
+        """Closes the driver on the thread of its own, and ends that thread."""
+        with self._sync_lock:
+            portal, self._portal = self._portal, None
+            if portal is not None:
+                if self._last_resort is not None:
+                    self._last_resort.detach()
+                portal.stop(self.leave())
+
+    # -- who holds it ----------------------------------------------------------------------------------
+    def _home(self) -> asyncio.AbstractEventLoop | None:
+        self._notice_fork()
+        if self._coalescer is None or self._loop is None or self._loop.is_closed():
+            return None
+        if not self._loop.is_running():
+            raise Invariant("the application is open on a loop that is not running", fix="close it, or run its loop")
+        return self._loop
+
+    def _hold(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """False when the thread of its own holds it, for nobody, and has to give it up first."""
+        self._notice_fork()
+        with self._lock:
+            if self._loop is None or self._loop.is_closed():
+                self._loop, self._gate, self._holds, self._coalescer = loop, asyncio.Lock(), 0, None
+            elif self._loop is not loop:
+                if self._portal is not None and self._holds == 1:
+                    return False
+                raise Invariant(
+                    "the application is open on another loop", fix="use one App a loop, or call enqueue_sync"
+                )
+            self._holds += 1
+            return True
+
+    def _release(self) -> None:
+        with self._lock:
+            self._holds -= 1
+            if not self._holds:
+                self._loop = None
+
+
+def _shut(pid: int, portal: Portal, driver: Driver) -> None:
+    # After a fork the thread belongs to the parent, and so do the connections.
+    if os.getpid() == pid:
+        portal.stop(driver.close())
+
+
+def _refuse_a_running_loop(call: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    other = "async with app" if call == "with app" else f"await {call.removesuffix('_sync')}(…)"
+    raise Invariant(f"{call} would block the running event loop of this thread", fix=f"{other} instead")

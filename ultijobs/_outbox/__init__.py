@@ -1,0 +1,1 @@
+"""Publishing what enqueues staged in another database."""

@@ -1,0 +1,1 @@
+"""When jobs are asked for by the calendar, by one process of the fleet at a time."""
