@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from ultijobs.postgres.embedded import Runner, wheel_binaries
+from ultijobs.postgres.cluster import Runner, wheel_binaries
 from ultijobs.postgres.migrate import migrate
 
 T = TypeVar("T")

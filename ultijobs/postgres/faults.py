@@ -13,7 +13,7 @@ import asyncpg
 from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.dsn import Dsn
 
-__all__ = ["is_away", "translated", "unavailable"]
+__all__ = ["is_away", "is_server_answer", "translated", "unavailable"]
 
 _AWAY: Final = (
     OSError,
@@ -38,6 +38,18 @@ _AWAY: Final = (
 def is_away(failure: BaseException) -> bool:
     """True when the same call can succeed later: connection lost or refused, server restarting, time limit hit."""
     return isinstance(failure, _AWAY) and not isinstance(failure, asyncpg.DataError)
+
+
+def is_server_answer(failure: BaseException) -> bool:
+    """True when the server refused one statement and the connection itself is as good as before."""
+    return isinstance(failure, asyncpg.PostgresError) and not isinstance(
+        failure,
+        asyncpg.PostgresConnectionError
+        | asyncpg.AdminShutdownError
+        | asyncpg.CrashShutdownError
+        | asyncpg.CannotConnectNowError
+        | asyncpg.ReadOnlySQLTransactionError,
+    )
 
 
 def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:

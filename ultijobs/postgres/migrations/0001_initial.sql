@@ -27,6 +27,7 @@ create table {schema}.x_jobs (
   error_code      text collate "C",
   fingerprint     text collate "C",
   running_step    text collate "C",
+  abandoned       text collate "C",
   behind          uuid,
   progress        json,
   cancel_reason   text,
@@ -54,6 +55,8 @@ create index x_jobs_claim on {schema}.x_jobs (queue, lane, (-priority), run_at, 
   where state in ('ready', 'suspended') and behind is null;
 create unique index x_jobs_key on {schema}.x_jobs (name, (coalesce(tenant_id, '') collate "C"), idempotency_key)
   where key_held and state in ('ready', 'running', 'suspended') and idempotency_key is not null;
+create index x_jobs_released on {schema}.x_jobs (name, (coalesce(tenant_id, '') collate "C"), idempotency_key)
+  where not key_held and state in ('ready', 'running', 'suspended') and idempotency_key is not null;
 create index x_jobs_running on {schema}.x_jobs (name, id) where state = 'running';
 create index x_jobs_stopped on {schema}.x_jobs (finished_at, id) where state in ('dead', 'failed');
 create index x_jobs_cause on {schema}.x_jobs (stop_reason, fingerprint, finished_at) where state in ('dead', 'failed');

@@ -1,0 +1,192 @@
+"""Claiming: due rows of known streams, in one statement that locks no more rows than it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from ultijobs._queue.records import ClaimAsk, ClaimedJob, UniqueMode
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.streams import Stream, StreamBook
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+
+__all__ = ["Claimer"]
+
+_NEXT_ROWS: Final = 200
+
+# The subqueries are lazy: inner rows are locked only as far as the outer limits ask.
+CLAIM: Final = """\
+with c as materialized (
+  select p.id from unnest($2::text[], $3::int[]) q(queue, slots) cross join lateral (
+    select r.id
+      from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[]) s(queue, lane, rank, lo, lo_id)
+     cross join lateral (
+      select j.id from {schema}.x_jobs j
+       where j.state in ('ready', 'suspended') and j.behind is null
+         and j.queue = s.queue and j.lane = s.lane and (-j.priority) = s.rank
+         and (j.run_at, j.id) >= (s.lo, s.lo_id) and j.run_at <= now()
+         and j.name = any($9::text[]) and j.id <> all($10::uuid[])
+       order by j.run_at, j.id limit q.slots for no key update skip locked) r
+     where s.queue = q.queue
+       and not exists (select from {schema}.x_queues p
+                        where p.queue = q.queue and p.paused_at is not null
+                          and (p.resume_at is null or p.resume_at > now()))
+     limit q.slots) p
+  limit $11::int)
+update {schema}.x_jobs j
+   set state = 'running', attempt = j.attempt + 1, claims = j.claims + 1,
+       lease_no = nextval('{schema_literal}.x_lease_no'::regclass), lease_until = now() + $12::interval,
+       worker_id = $1::text, started_at = now(), updated_at = now(),
+       running_step = null, abandoned = null, progress = null,
+       key_held = j.key_held and j.unique_mode = 'live'
+ where j.id = any(array(select c.id from c))
+returning j.id, j.run_id, j.name, j.queue, j.tenant_id, j.lane, j.priority, j.attempt, j.max_attempts, j.claims,
+          j.lease_no, j.input::text as input, j.unique_mode, j.run_at, j.created_at, j.started_at, j.enqueued_by,
+          j.traceparent, j.code_version"""
+
+# Reads a stream's first rows alone: an early answer costs one look, a full search could cost a million rows.
+NEXT_DUE: Final = """\
+select now() as at, min(case when x.known is not null then x.known else x.looked_to end) as due
+  from unnest($1::text[], $2::text[], $3::int[], $4::timestamptz[], $5::uuid[]) s(queue, lane, rank, lo, lo_id)
+ cross join lateral (
+  select min(h.run_at) filter (where h.name = any($6::text[])) as known,
+         case when count(*) = $7::int then max(h.run_at) end as looked_to
+    from (select j.run_at, j.name from {schema}.x_jobs j
+           where j.state in ('ready', 'suspended') and j.behind is null
+             and j.queue = s.queue and j.lane = s.lane and (-j.priority) = s.rank
+             and (j.run_at, j.id) >= (s.lo, s.lo_id)
+           order by j.run_at, j.id limit $7::int) h) x
+ where not exists (select from {schema}.x_queues p
+                    where p.queue = s.queue and p.paused_at is not null
+                      and (p.resume_at is null or p.resume_at > now()))"""
+
+
+class Claimer:
+    """Claims for one process. Idle, it costs one statement a second."""
+
+    def __init__(self, links: Links, sql: Sql) -> None:
+        self._links: Final = links
+        self._sql: Final = sql
+        self._book: Final = StreamBook(links, sql)
+        self._turn: Final = asyncio.Lock()
+
+    async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:
+        """See `Driver.claim`. Rows come sorted by priority, run_at, id."""
+        queues = [queue for queue, slots in ask.queues.items() if slots > 0]
+        if not queues or not ask.names or ask.limit <= 0:
+            return []
+        async with self._turn:
+            if self._book.is_stale(queues):
+                return await self._after_scan(ask, queues)
+            self._book.default(queues)
+            rows = await self._from(ask, queues, self._book.streams(queues))
+            if not rows:
+                return await self._after_scan(ask, queues) if self._book.may_rescan() else []
+            if len(rows) < min(ask.limit, sum(ask.queues.values())):
+                self._book.rescan_soon()
+            return _claimed(rows)
+
+    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+        """See `Driver.next_due`."""
+        async with self._turn:
+            if self._book.is_stale(queues):
+                await self._book.scan(queues)
+            now = self._book.now()
+            waits = [at - now for at in self._book.upcoming(queues)]
+            due = self._book.due(queues)
+            if due:
+                row = await self._links.fetchrow(self._sql(NEXT_DUE), *_columns(due), list(names), _NEXT_ROWS)
+                if row is not None and row["due"] is not None:
+                    waits.append(row["due"] - row["at"])
+        return max(min(waits), timedelta(0)) if waits else None
+
+    async def _after_scan(self, ask: ClaimAsk, queues: Sequence[str]) -> list[ClaimedJob]:
+        await self._book.scan(queues)
+        due = self._book.due(queues)
+        if not due:
+            return []
+        began = time.monotonic()
+        rows = await self._from(ask, queues, due)
+        self._book.charge(time.monotonic() - began)
+        return _claimed(rows)
+
+    async def _from(self, ask: ClaimAsk, queues: Sequence[str], streams: Sequence[Stream]) -> list[Record]:
+        asked_at = self._book.now()
+        slots = {queue: min(ask.queues[queue], ask.limit) for queue in queues}
+        rows = await self._links.fetch(
+            self._sql(CLAIM),
+            ask.worker_id,
+            list(slots),
+            list(slots.values()),
+            *_columns(streams),
+            list(ask.names),
+            list(ask.skip),
+            ask.limit,
+            ask.lease,
+        )
+        self._remember(streams, rows, slots, ask.limit, asked_at)
+        return rows
+
+    def _remember(
+        self, streams: Sequence[Stream], rows: Sequence[Record], slots: dict[str, int], limit: int, asked_at: datetime
+    ) -> None:
+        last: dict[tuple[str, str, int], tuple[datetime, UUID]] = {}
+        taken: dict[str, int] = dict.fromkeys(slots, 0)
+        for row in rows:
+            key = (row["queue"], row["lane"], -row["priority"])
+            at = (row["run_at"], row["id"])
+            last[key] = max(last.get(key, at), at)
+            taken[row["queue"]] += 1
+        cut_short = len(rows) >= limit
+        for stream in streams:
+            if cut_short or taken[stream.queue] >= slots[stream.queue]:
+                if stream.key in last:
+                    self._book.took(stream, last[stream.key])
+            else:
+                self._book.drained(stream, asked_at)
+
+
+def _columns(streams: Sequence[Stream]) -> tuple[list[object], ...]:
+    return (
+        [stream.queue for stream in streams],
+        [stream.lane for stream in streams],
+        [stream.rank for stream in streams],
+        [stream.from_at for stream in streams],
+        [stream.from_id for stream in streams],
+    )
+
+
+def _claimed(rows: Sequence[Record]) -> list[ClaimedJob]:
+    jobs = [
+        ClaimedJob(
+            id=row["id"],
+            run_id=row["run_id"],
+            name=row["name"],
+            queue=row["queue"],
+            tenant_id=row["tenant_id"],
+            lane=row["lane"],
+            priority=row["priority"],
+            attempt=row["attempt"],
+            max_attempts=row["max_attempts"],
+            claims=row["claims"],
+            lease_no=row["lease_no"],
+            input=row["input"],
+            unique=UniqueMode(row["unique_mode"]),
+            run_at=row["run_at"],
+            created_at=row["created_at"],
+            claimed_at=row["started_at"],
+            enqueued_by=row["enqueued_by"],
+            traceparent=row["traceparent"],
+            code_version=row["code_version"],
+        )
+        for row in rows
+    ]
+    jobs.sort(key=lambda job: (-job.priority, job.run_at, job.id))
+    return jobs

@@ -1,0 +1,121 @@
+"""`PostgresDriver`: the driver contract on PostgreSQL 15 and newer, composed of modules that hold the SQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+from ultijobs._queue.records import (
+    ClaimAsk,
+    ClaimedJob,
+    CrashPolicy,
+    Enqueued,
+    NewJob,
+    Reaped,
+    Settlement,
+    Signal,
+    StepAnswer,
+    StepRecord,
+    StepWrite,
+    Verdict,
+)
+from ultijobs.postgres.claims import Claimer
+from ultijobs.postgres.dsn import Dsn
+from ultijobs.postgres.enqueue import Enqueuer
+from ultijobs.postgres.leases import PostgresLeaseLink, reap
+from ultijobs.postgres.links import Links, Place
+from ultijobs.postgres.listen import subscribed
+from ultijobs.postgres.migrate import check
+from ultijobs.postgres.settlements import settle
+from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.steps import load_steps, record_steps
+
+__all__ = ["PostgresDriver"]
+
+
+class PostgresDriver:
+    """A queue in one schema of a PostgreSQL database.
+
+    Connections are opened as they are needed, one per kind of work (claims, settlements, steps, enqueues, control), and
+    replaced when they are lost; while the database is away each call raises `DriverUnavailable` after a bounded time.
+    A driver belongs to the loop that opened it; its lease link belongs to the loop that opens that.
+    """
+
+    def __init__(self, url: str, schema: str = "public") -> None:
+        self._sql = Sql(schema)
+        self._place = Place(Dsn.parse(url))
+        self._make_links()
+
+    def _make_links(self) -> None:
+        self._claims = Links(self._place, hot=True)
+        self._settlements = Links(self._place, hot=True)
+        self._steps = Links(self._place, hot=True)
+        self._enqueues = Links(self._place, size=2, limit=30.0, hot=True)
+        self._transactions = Links(self._place, size=8, limit=30.0)
+        self._control = Links(self._place, size=2, limit=30.0)
+        self._claimer = Claimer(self._claims, self._sql)
+        self._enqueuer = Enqueuer(self._enqueues, self._sql)
+
+    @property
+    def url(self) -> str:
+        return self._place.dsn.shown
+
+    @property
+    def schema(self) -> str:
+        return self._sql.schema
+
+    async def open(self, role: str = "app") -> None:
+        """See `Driver.open`. It may be opened again after a close."""
+        self._place.role = role
+        self._make_links()
+        async with self._control.hold() as connection:
+            await check(connection, self._sql.schema)
+
+    async def close(self) -> None:
+        await self._enqueuer.close()
+        for links in (
+            self._claims,
+            self._settlements,
+            self._steps,
+            self._enqueues,
+            self._transactions,
+            self._control,
+        ):
+            await links.close()
+
+    # -- jobs ------------------------------------------------------------------------------------------
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[Enqueued]:
+        return await self._enqueuer.enqueue(jobs, tx)
+
+    async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:
+        return await self._claimer.claim(ask)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        return await settle(self._settlements, self._sql, settlements)
+
+    def lease_link(self) -> PostgresLeaseLink:
+        return PostgresLeaseLink(self._place, self._sql)
+
+    async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
+        return await reap(self._control, self._sql, policies, limit)
+
+    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+        return await self._claimer.next_due(queues, names)
+
+    # -- steps -----------------------------------------------------------------------------------------
+    async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:
+        return await load_steps(self._steps, self._sql, run_ids)
+
+    async def record_steps(self, writes: Sequence[StepWrite]) -> list[StepAnswer]:
+        return await record_steps(self._steps, self._sql, writes)
+
+    # -- hints and transactions ------------------------------------------------------------------------
+    def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:
+        return subscribed(self._place, self._sql, on_signal)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[object]:
+        async with self._transactions.transaction() as connection:
+            yield connection

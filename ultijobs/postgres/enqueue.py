@@ -1,0 +1,142 @@
+"""The enqueue verb: which way a batch goes, on whose connection, and when workers are told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
+from uuid import UUID
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs.errors import DriverUnavailable, Invariant
+from ultijobs.postgres.bulk import COPY_FROM, TELL, copy_or_insert, tell
+from ultijobs.postgres.jobs import ENQUEUE_LIMIT, Key, insert, key_of, refuse_unstorable
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.sql import Sql
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
+__all__ = ["Enqueuer"]
+
+_TELL_EVERY: Final = 0.005
+
+
+class Enqueuer:
+    """Inserts for one driver. Workers are told of a queue at most once in 5 ms, the last time after the last insert."""
+
+    def __init__(self, links: Links, sql: Sql) -> None:
+        self._links: Final = links
+        self._sql: Final = sql
+        self._told: Final[dict[str, float]] = {}
+        self._owed: Final[set[str]] = set()
+        self._telling: asyncio.Task[None] | None = None
+
+    async def enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
+        """See `Driver.enqueue`."""
+        if not jobs:
+            return []
+        _check(jobs)
+        refuse_unstorable(jobs)
+        distinct, double_of = _distinct(jobs)
+        if tx is None:
+            answered = await self._own(distinct)
+        else:
+            answered = await self._joined(distinct, _connection_of(tx))
+        found = dict(zip((job.id for job in distinct), answered, strict=True))
+        return [_double(found[double_of[at]]) if at in double_of else found[job.id] for at, job in enumerate(jobs)]
+
+    async def close(self) -> None:
+        """Tells what is still owed, as far as the database is there to be told."""
+        if self._telling is not None:
+            await asyncio.wait({self._telling}, timeout=1)
+
+    async def _own(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if len(jobs) < COPY_FROM:
+            queues = self._due({job.queue for job in jobs})
+            if len(jobs) == 1:
+                async with self._links.single() as connection:
+                    return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
+            async with self._links.transaction() as connection:
+                return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
+        async with self._links.transaction() as connection:
+            answers = await copy_or_insert(connection, self._sql, jobs, ENQUEUE_LIMIT)
+            await tell(connection, self._sql, sorted({job.queue for job in jobs}), ENQUEUE_LIMIT)
+        return answers
+
+    async def _joined(self, jobs: Sequence[NewJob], connection: Connection[Record]) -> list[Enqueued]:
+        queues = frozenset(job.queue for job in jobs)
+        if connection.is_in_transaction():
+            return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
+        async with connection.transaction():
+            return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
+
+    def _due(self, queues: set[str]) -> frozenset[str]:
+        """Those to tell with the insert itself; the others are owed a word when their pause is over."""
+        now = time.monotonic()
+        due = {queue for queue in queues if now - self._told.get(queue, 0.0) >= _TELL_EVERY}
+        for queue in due:
+            self._told[queue] = now
+        owed = queues - due
+        if owed:
+            self._owed.update(owed)
+            if self._telling is None:
+                self._telling = asyncio.get_running_loop().create_task(self._tell_later())
+        return frozenset(due)
+
+    async def _tell_later(self) -> None:
+        try:
+            while self._owed:
+                await asyncio.sleep(_TELL_EVERY)
+                queues = sorted(self._owed)
+                self._owed.clear()
+                self._told.update(dict.fromkeys(queues, time.monotonic()))
+                await self._links.fetch(self._sql(TELL), queues)
+        except (DriverUnavailable, Invariant):
+            # A hint alone: who polls finds the rows.
+            self._owed.clear()
+        finally:
+            self._telling = None
+
+
+def _check(jobs: Sequence[NewJob]) -> None:
+    for job in jobs:
+        if job.run_at is None:
+            continue
+        if job.delay is not None:
+            raise Invariant(f"{job.name} is given both a delay and a run_at", fix="give one of them")
+        if job.run_at.tzinfo is None:
+            raise Invariant(f"the run_at of {job.name} has no time zone", fix="pass an aware datetime")
+
+
+def _distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:
+    """The first job of each key, and for each later one of the same key the id of that first."""
+    first: dict[Key, NewJob] = {}
+    kept: list[NewJob] = []
+    double_of: dict[int, UUID] = {}
+    for at, job in enumerate(jobs):
+        key = key_of(job)
+        holder = job if key is None else first.setdefault(key, job)
+        if holder is job:
+            kept.append(job)
+        else:
+            double_of[at] = holder.id
+    return kept, double_of
+
+
+def _double(of: Enqueued) -> Enqueued:
+    return Enqueued(of.id, of.run_id, deduped=True, state=of.state)
+
+
+def _connection_of(tx: object) -> Connection[Record]:
+    if isinstance(tx, asyncpg.Connection | PoolConnectionProxy):
+        return cast("Connection[Record]", tx)
+    kind = type(tx)
+    raise Invariant(
+        f"tx is a {kind.__module__}.{kind.__qualname__}, and the Postgres driver joins asyncpg connections",
+        fix="pass an asyncpg connection with an open transaction, or open one with `async with driver.transaction()`",
+    )

@@ -1,0 +1,204 @@
+"""Leases: renewing those in flight, and ending those that lapsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from ultijobs._queue.records import Beat, BeatAnswer, CrashPolicy, JobState, Progress, Reaped
+from ultijobs.postgres.fates import fates
+from ultijobs.postgres.links import Links, Place
+from ultijobs.postgres.settlements import RELEASE
+from ultijobs.postgres.sql import Sql
+
+__all__ = ["PostgresLeaseLink", "reap"]
+
+_RENEW_LIMIT: Final = 3.0
+_DETAIL_CHUNK: Final = 100
+
+_HELD: Final = """\
+cross join lateral (
+    select j.id from {schema}.x_jobs j
+     where j.id = t.id and j.lease_no = t.lease_no and j.lease_until is not null for no key update) x"""
+
+RENEW: Final = f"""\
+with u as materialized (
+  select t.id from unnest($1::uuid[], $2::bigint[]) t(id, lease_no) {_HELD})
+update {{schema}}.x_jobs j set lease_until = now() + $3::interval
+ where j.id = any(array(select u.id from u)) returning j.id"""
+
+RENEW_TELLING: Final = f"""\
+with u as materialized (
+  select t.id, t.step, t.progress, t.abandoned
+    from unnest($1::uuid[], $2::bigint[], $4::text[], $5::text[], $6::text[])
+         t(id, lease_no, step, progress, abandoned) {_HELD})
+update {{schema}}.x_jobs j
+   set lease_until = now() + $3::interval,
+       (running_step, progress, abandoned) = (
+         select u.step, coalesce(u.progress::json, j.progress), coalesce(u.abandoned, j.abandoned)
+           from u where u.id = j.id)
+ where j.id = any(array(select u.id from u)) returning j.id"""
+
+# Reads all running rows, which are as many as there are slots in the fleet.
+REAP: Final = f"""\
+with c as materialized (
+  select j.id, j.run_id, j.name, j.queue, j.lease_no, j.attempt, j.max_attempts, j.worker_id, j.started_at,
+         coalesce(j.abandoned, 'X_JOB_LEASE_LOST') as code,
+         coalesce(j.abandoned, 'X_JOB_LEASE_LOST') || ': the lease of ' || coalesce(j.worker_id, 'a worker')
+           || ' lapsed in attempt ' || j.attempt || ' of ' || j.max_attempts as error,
+         j.attempt >= j.max_attempts as stops, coalesce(p.dead_letter, true) as dead_letter,
+         case when coalesce(p.backoff, 'exponential') = 'fixed' then 1
+              when coalesce(p.backoff, 'exponential') = 'linear' then j.attempt
+              else power(2, least(j.attempt - 1, 60)) end as factor,
+         coalesce(p.delay, interval '1 s') as delay, coalesce(p.max_delay, interval '1 h') as max_delay
+    from {{schema}}.x_jobs j
+    left join unnest($2::text[], $3::text[], $4::interval[], $5::interval[], $6::boolean[])
+         p(name, backoff, delay, max_delay, dead_letter) on p.name = j.name
+   where j.state = 'running' and j.lease_until < now()
+   limit $1::int for no key update of j skip locked),
+noted as (
+  insert into {{schema}}.x_job_attempts
+         (run_id, job_id, lease_no, attempt, worker_id, outcome, started_at, ended_at, error_code, error)
+  select c.run_id, c.id, c.lease_no, c.attempt, c.worker_id, 'lost', c.started_at, now(), c.code, c.error from c
+  on conflict do nothing),
+moved as (
+  update {{schema}}.x_jobs j
+     set (state, stop_reason, finished_at, error_code, fingerprint, last_error, run_at) = (
+           select case when not c.stops then 'ready' when c.dead_letter then 'dead' else 'failed' end,
+                  case when c.stops then 'lease-exhausted' end,
+                  case when c.stops then now() end,
+                  case when c.stops then 'X_JOB_MAX_ATTEMPTS' else c.code end,
+                  null,
+                  case when c.stops
+                       then 'X_JOB_MAX_ATTEMPTS: attempt ' || c.attempt || ' of ' || c.max_attempts || ' took down '
+                         || (select string_agg(w.worker_id, ', ' order by w.first)
+                          from (select a.worker_id, min(a.lease_no) as first
+                                  from (select r.worker_id, r.lease_no from {{schema}}.x_job_attempts r
+                                         where r.run_id = c.run_id and r.outcome = 'lost'
+                                        union all select coalesce(c.worker_id, 'a worker'), c.lease_no) a
+                                 where a.worker_id is not null group by a.worker_id) w)
+                       else c.error end,
+                  case when c.stops then j.run_at
+                       else now() + least(c.max_delay, c.delay * least(
+                              c.factor,
+                              extract(epoch from c.max_delay) / greatest(extract(epoch from c.delay), 0.000001))) end
+             from c where c.id = j.id),
+         lease_until = null, worker_id = null, running_step = null, abandoned = null, updated_at = now()
+   where j.id = any(array(select c.id from c))
+  returning j.id, j.state, j.run_at, j.queue),
+ended as (select moved.id from moved where moved.state in ('dead', 'failed')),
+{RELEASE},
+due as (
+  select pg_notify('{{channel}}', 'q:' || f.queue)::text as said
+    from (select distinct moved.queue from moved where moved.state = 'ready' and moved.run_at <= now()) f)
+select c.id, c.run_id, c.name, c.queue, c.lease_no, c.attempt, c.worker_id,
+       case when moved.state = 'ready' and moved.run_at > now() then 'delayed' else moved.state end as state
+  from c join moved on moved.id = c.id
+ where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0"""
+
+# Twins whose predecessor ended in the moment they were inserted, or was deleted by hand.
+SWEEP: Final = """\
+with o as materialized (
+  select w.id from {schema}.x_jobs w
+   where w.behind is not null
+     and not exists (select from {schema}.x_jobs a
+                      where a.id = w.behind and a.state in ('ready', 'running', 'suspended'))
+   limit $1::int for no key update skip locked),
+freed as (
+  update {schema}.x_jobs w set behind = null, run_at = greatest(w.run_at, now()), updated_at = now()
+   where w.id = any(array(select o.id from o)) returning w.queue, w.run_at)
+select pg_notify('{channel}', 'q:' || f.queue)::text
+  from (select distinct freed.queue from freed where freed.run_at <= now()) f"""
+
+
+async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: int) -> list[Reaped]:
+    """See `Driver.reap`."""
+    rows = await links.fetch(
+        sql(REAP),
+        limit,
+        [policy.name for policy in policies],
+        [policy.backoff for policy in policies],
+        [policy.delay for policy in policies],
+        [policy.max_delay for policy in policies],
+        [policy.dead_letter for policy in policies],
+    )
+    await links.fetch(sql(SWEEP), limit)
+    return [
+        Reaped(
+            id=row["id"],
+            run_id=row["run_id"],
+            name=row["name"],
+            queue=row["queue"],
+            lease_no=row["lease_no"],
+            attempt=row["attempt"],
+            worker_id=row["worker_id"],
+            state=JobState(row["state"]),
+        )
+        for row in rows
+    ]
+
+
+class PostgresLeaseLink:
+    """One connection, on the keeper's own loop. What a job tells is written when it has changed."""
+
+    def __init__(self, place: Place, sql: Sql) -> None:
+        self._place: Final = place
+        self._sql: Final = sql
+        self._links: Links | None = None
+        self._told: dict[tuple[UUID, int], tuple[str | None, Progress | None, str | None]] = {}
+
+    async def open(self) -> None:
+        """Makes ready for the running loop; it connects at the first renewal."""
+        self._links = Links(self._place.apart(), limit=_RENEW_LIMIT, hot=True, role="lease")
+
+    async def renew(self, beats: Sequence[Beat], lease: timedelta) -> list[BeatAnswer]:
+        """See `LeaseLink.renew`. Raises `DriverUnavailable`, after which nothing is known of any of them."""
+        assert self._links is not None, "the link is opened first"
+        links = self._links
+        ordered = sorted(beats, key=lambda beat: beat.id)
+        telling = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) != _said(beat)]
+        quiet = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) == _said(beat)]
+        held: set[UUID] = set()
+        if quiet:
+            rows = await links.fetch(self._sql(RENEW), *_claims(quiet), lease)
+            held |= {row["id"] for row in rows}
+        for start in range(0, len(telling), _DETAIL_CHUNK):
+            chunk = telling[start : start + _DETAIL_CHUNK]
+            rows = await links.fetch(
+                self._sql(RENEW_TELLING),
+                *_claims(chunk),
+                lease,
+                [beat.step for beat in chunk],
+                [_progress_text(beat.progress) for beat in chunk],
+                [beat.error_code for beat in chunk],
+            )
+            held |= {row["id"] for row in rows}
+        missed = [beat for beat in beats if beat.id not in held]
+        told = await fates(links, self._sql, [(beat.id, beat.lease_no) for beat in missed])
+        answers = dict.fromkeys(held, BeatAnswer.HELD)
+        for beat, fate in zip(missed, told, strict=True):
+            answers[beat.id] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
+        self._told = {(beat.id, beat.lease_no): _said(beat) for beat in beats if beat.id in held}
+        return [answers[beat.id] for beat in beats]
+
+    async def close(self) -> None:
+        if self._links is not None:
+            await self._links.close()
+            self._links = None
+
+
+def _said(beat: Beat) -> tuple[str | None, Progress | None, str | None]:
+    return (beat.step, beat.progress, beat.error_code)
+
+
+def _claims(beats: Sequence[Beat]) -> tuple[list[UUID], list[int]]:
+    return [beat.id for beat in beats], [beat.lease_no for beat in beats]
+
+
+def _progress_text(progress: Progress | None) -> str | None:
+    if progress is None:
+        return None
+    return json.dumps({"done": progress.done, "total": progress.total, "message": progress.message})

@@ -1,0 +1,234 @@
+"""Supervised connections: opened when first used, replaced when lost, with a time limit on all that they do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncpg
+
+from ultijobs.errors import DriverUnavailable, Invariant
+from ultijobs.postgres.dsn import Dsn
+from ultijobs.postgres.faults import is_away, is_server_answer, unavailable
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
+__all__ = ["Gate", "Links", "Place"]
+
+CONNECT_WITHIN: Final = 5.0
+WAIT_WITHIN: Final = 10.0
+"""How long a caller waits for its turn on a busy link."""
+
+_CLIENT_MARGIN: Final = 1.5
+_REPLAN_FIRST: Final = 60.0
+_REPLAN_EVERY: Final = 600.0
+
+_HOT: Final = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+"""Plans of the hot statements are right without looking at parameters, and right on a table that was empty."""
+
+
+class Gate:
+    """Exponential back-off with jitter between attempts to connect, shared by all links to one place."""
+
+    FIRST: Final = 0.1
+    LONGEST: Final = 3.0
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._not_before = 0.0
+
+    async def wait(self) -> None:
+        pause = self._not_before - time.monotonic()
+        if pause > 0:
+            await asyncio.sleep(pause)
+
+    def failed(self) -> None:
+        whole = min(self.LONGEST, self.FIRST * 2 ** min(self._failures, 10))
+        self._failures += 1
+        self._not_before = time.monotonic() + random.uniform(whole / 2, whole)  # noqa: S311 - spreads load, no secret
+
+    def passed(self) -> None:
+        self._failures = 0
+        self._not_before = 0.0
+
+
+class Place:
+    """One database as one driver sees it: where it is, as whom we connect, and how it has been lately."""
+
+    def __init__(self, dsn: Dsn, role: str = "app") -> None:
+        self.dsn = dsn
+        self.role = role
+        self.gate = Gate()
+
+    def apart(self) -> Place:
+        """The same database for another thread: its back-off is its own."""
+        return Place(self.dsn, self.role)
+
+    async def connect(self, *, role: str | None = None, limit: float = 5.0, hot: bool = False) -> Connection[Record]:
+        """Raises `DriverUnavailable`; waits out the back-off that an earlier failure left."""
+        await self.gate.wait()
+        arguments = self.dsn.connect_arguments(role or self.role)
+        if not self.dsn.pgbouncer:
+            arguments["server_settings"] |= {
+                "statement_timeout": str(int(limit * 1000)),
+                "idle_in_transaction_session_timeout": "15000",
+                "jit": "off",
+                "tcp_keepalives_idle": "30",
+                "tcp_keepalives_interval": "10",
+                "tcp_keepalives_count": "3",
+                **(_HOT if hot else {}),
+            }
+        try:
+            connection: Connection[Record] = await asyncpg.connect(**arguments, timeout=CONNECT_WITHIN)
+        except Exception as failure:
+            if not is_away(failure):
+                raise
+            self.gate.failed()
+            raise unavailable(self.dsn, failure) from failure
+        self.gate.passed()
+        return connection
+
+
+class _Held:
+    """An open connection and when its plans are due to be made anew."""
+
+    __slots__ = ("connection", "replan_at")
+
+    def __init__(self, connection: Connection[Record]) -> None:
+        self.connection = connection
+        self.replan_at = time.monotonic() + _REPLAN_FIRST
+
+
+class Links:
+    """Up to `size` connections for one kind of work. Belongs to the loop that uses it first.
+
+    A statement that fails because the database is away raises `DriverUnavailable`; whether it happened is then not
+    known. What the server refuses is raised as asyncpg raises it. A call that was cancelled or ran out of time costs
+    its connection, never the next caller's answer.
+    """
+
+    def __init__(
+        self, place: Place, *, size: int = 1, limit: float = 5.0, hot: bool = False, role: str | None = None
+    ) -> None:
+        self._place: Final = place
+        self._limit: Final = limit
+        self._hot: Final = hot
+        self._role: Final = role
+        self._idle: Final[deque[_Held]] = deque()
+        self._turns: Final = asyncio.Semaphore(size)
+        self._ending: Final[set[asyncio.Task[None]]] = set()
+        self._closed = False
+
+    async def fetch(self, statement: str, *arguments: object, limit: float | None = None) -> list[Record]:
+        """All rows of one statement, in its own transaction."""
+        async with self.single() as connection:
+            return await connection.fetch(statement, *arguments, timeout=(limit or self._limit) + _CLIENT_MARGIN)
+
+    async def fetchrow(self, statement: str, *arguments: object, limit: float | None = None) -> Record | None:
+        rows = await self.fetch(statement, *arguments, limit=limit)
+        return rows[0] if rows else None
+
+    async def fetchval(self, statement: str, *arguments: object, limit: float | None = None) -> Any:
+        """The first column of the first row; None without rows."""
+        row = await self.fetchrow(statement, *arguments, limit=limit)
+        return None if row is None else row[0]
+
+    @asynccontextmanager
+    async def single(self) -> AsyncGenerator[Connection[Record]]:
+        """A connection for one statement, which is its own transaction."""
+        async with self.hold() as connection:
+            if not self._place.dsn.pgbouncer:
+                yield connection
+                return
+            # A pooler may take the server away between the messages of one statement, but not inside a transaction.
+            async with connection.transaction():
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection[Record]]:
+        """A connection with an open transaction: commits at the end, rolls back on an exception."""
+        async with self.hold() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncGenerator[Connection[Record]]:
+        """A connection for the block alone. Raises `DriverUnavailable` when none is to be had in time."""
+        if self._closed:
+            raise Invariant("this driver is closed", fix="open it first: `async with app:`")
+        try:
+            await asyncio.wait_for(self._turns.acquire(), WAIT_WITHIN)
+        except TimeoutError:
+            raise DriverUnavailable(
+                f"{self._place.dsn.shown}: all connections of this kind were busy for {WAIT_WITHIN:g} s"
+            ) from None
+        try:
+            held = await self._ready()
+            try:
+                yield held.connection
+            except BaseException as failure:
+                self._after(held, failure)
+                if isinstance(failure, Exception) and is_away(failure):
+                    raise unavailable(self._place.dsn, failure) from failure
+                raise
+            self._keep(held)
+        finally:
+            self._turns.release()
+
+    async def close(self) -> None:
+        """Closes what is open; a connection in use is closed when its user lets go of it."""
+        self._closed = True
+        while self._idle:
+            self._discard(self._idle.pop())
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def _ready(self) -> _Held:
+        while self._idle:
+            held = self._idle.pop()
+            if not held.connection.is_closed():
+                await self._replan(held)
+                return held
+        return _Held(await self._place.connect(role=self._role, limit=self._limit, hot=self._hot))
+
+    async def _replan(self, held: _Held) -> None:
+        """Drops generic plans that were made when the tables looked different."""
+        if not self._hot or self._place.dsn.pgbouncer or time.monotonic() < held.replan_at:
+            return
+        held.replan_at = time.monotonic() + _REPLAN_EVERY
+        try:
+            await held.connection.execute("discard plans", timeout=self._limit)
+        except BaseException as failure:
+            self._discard(held)
+            if isinstance(failure, Exception) and is_away(failure):
+                raise unavailable(self._place.dsn, failure) from failure
+            raise
+
+    def _after(self, held: _Held, failure: BaseException) -> None:
+        callers_own = isinstance(failure, Exception) and not is_away(failure)
+        if is_server_answer(failure) or (callers_own and not held.connection.is_in_transaction()):
+            self._keep(held)
+        else:
+            self._discard(held)
+
+    def _keep(self, held: _Held) -> None:
+        if self._closed or held.connection.is_closed():
+            self._discard(held)
+        else:
+            self._idle.append(held)
+
+    def _discard(self, held: _Held) -> None:
+        task = asyncio.get_running_loop().create_task(_close(held.connection))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+async def _close(connection: Connection[Record]) -> None:
+    try:
+        await connection.close(timeout=2)
+    except (OSError, EOFError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError):
+        connection.terminate()
