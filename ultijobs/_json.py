@@ -16,6 +16,7 @@ __all__ = ["DEEPEST", "decode", "encode", "nonfinite", "refuse_unstorable"]
 DEEPEST: Final = 100
 """How deep a value may be nested; every JSON parser on the way reads it."""
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _PLAIN: Final = (type(None), bool, int, float, str, list, dict)
 
 
@@ -28,7 +29,7 @@ def encode(value: object, *, what: str, fix: str | None = None, limit: int | Non
     """
     for path, problem in _problems(value, exact=exact):
         raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=fix, meta={"path": path})
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ENCODER.encode(value)
     if limit is not None and len(text) * 4 > limit and (size := len(text.encode())) > limit:
         raise PayloadInvalid(
             f"{what} has {size} bytes as JSON, more than the limit of {limit}",

@@ -27,7 +27,7 @@ class Classifier:
         """The class of `error`; None means the policy's back-off. A group is terminal when one of its errors is."""
         inner = members(error)
         if inner:
-            classes = [self.of(each) for each in inner]
+            classes: list[Retry | None] = [self.of(each) for each in inner]
             if "terminal" in classes:
                 return "terminal"
             return classes[0] if len(classes) == 1 else None

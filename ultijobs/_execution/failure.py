@@ -75,12 +75,12 @@ def _code(error: BaseException) -> str:
 
 def _said(error: BaseException, limit: int) -> str:
     try:
-        text = error.cause if isinstance(error, UltijobsError) else str(error)
+        text = str(error.cause if isinstance(error, UltijobsError) else error)
         inner = members(error)[:MOST_OF_GROUP]
         text = "; ".join([text, *(f"{_code(each)}: {_said(each, limit)}" for each in inner)])
     except Exception as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
         return f"its text cannot be had: {type(trouble).__qualname__}"
-    return str(text)[: 2 * limit]
+    return text[: 2 * limit]
 
 
 def _traceback(error: BaseException) -> str:

@@ -29,15 +29,16 @@ _log: Final = logging.getLogger("ultijobs.job")
 
 @dataclass(frozen=True, slots=True)
 class StepScope:
-    """The step whose function is running.
-
-    `key` is `<run_id>:<name>`, the same in every attempt: send it as an idempotency header. `signal` is set when the
-    step is over its timeout, and when its attempt is to end.
-    """
+    """The step whose function is running. `signal` is set when it, or its whole attempt, is to end."""
 
     name: str
-    key: str
+    run_id: UUID
     signal: StopSignal
+
+    @property
+    def key(self) -> str:
+        """`<run_id>:<name>`, the same in every attempt: send it as an idempotency header."""
+        return f"{self.run_id}:{self.name}"
 
 
 RUNNING: Final[contextvars.ContextVar[Context[Any]]] = contextvars.ContextVar("ultijobs-running")

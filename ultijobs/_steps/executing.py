@@ -46,8 +46,9 @@ class Executing:
         if self.timeout is not None:
             self.deadline = self.began + self.timeout.total_seconds()
 
-    def runs_in(self, task: asyncio.Task[Any] | None) -> None:
-        if task is not None:
+    def runs_here(self) -> None:
+        """The function runs in the calling task, which is cancelled at the deadline."""
+        if self.timeout is not None and (task := asyncio.current_task()) is not None:
             self.task = task
             self.cancelling = task.cancelling()
 

@@ -8,6 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from types import CodeType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
@@ -172,13 +173,13 @@ async def _run(
     interrupted: asyncio.CancelledError | None = None
     token = STEP.set(begun.scope)
     try:
-        if inspect.iscoroutinefunction(fn):
-            begun.runs_in(asyncio.current_task())
+        if _is_coroutine_function(fn):
+            begun.runs_here()
             value = await fn(*args, **kwargs)
         else:
             value, interrupted = await _in_thread(runner, functools.partial(fn, *args, **kwargs))
             if inspect.isawaitable(value):
-                begun.runs_in(asyncio.current_task())
+                begun.runs_here()
                 value = await value
     except BaseException as error:
         STEP.reset(token)
@@ -193,6 +194,14 @@ async def _run(
     if interrupted is not None:
         raise interrupted
     return result
+
+
+def _is_coroutine_function(fn: Callable[..., Any]) -> bool:
+    # The flag answers for a plain function, at a tenth of the cost.
+    code: CodeType | None = getattr(fn, "__code__", None)
+    if code is not None and code.co_flags & inspect.CO_COROUTINE:
+        return True
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004 - the method itself is looked at
 
 
 async def _in_thread(runner: Runner, call: Callable[[], Any]) -> tuple[Any, asyncio.CancelledError | None]:

@@ -174,7 +174,7 @@ async def _begin(
 
 
 async def _awaited(step: Executing, value: Any) -> Any:
-    step.runs_in(asyncio.current_task())
+    step.runs_here()
     return await value
 
 
