@@ -8,6 +8,7 @@ import typer
 
 from ultijobs_cli.command import command, group_body
 from ultijobs_cli.commands import (
+    demo,
     explain,
     jobs_act,
     jobs_read,
@@ -34,6 +35,7 @@ ultijobs jobs why 1f3a9c20"""
 def _tree() -> typer.Typer:
     tree = _group(Root, bare=True)
     tree.callback(help=_HELP, epilog=_EXAMPLES)(beginning())
+    command(tree, "demo", demo.demo)
     command(tree, "migrate", migrate.migrate)
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")

@@ -46,7 +46,7 @@ class Screen:
         if self.json_lines:
             self._rows(report)
         elif self.json:
-            self.object(_envelope(command, report))
+            self.object(report.data if report.bare else _envelope(command, report))
         else:
             self.text(report.blocks)
         self.aside(_aside(report, told=self.json))

@@ -50,6 +50,8 @@ class Report:
     """Lines for a person on stderr: the next page, what to do now."""
     rows: str | None = None
     """The key of `data` that `--json-lines` prints, one element a line."""
+    bare: bool = False
+    """`--json` prints `data` alone, without the envelope around it."""
 
     @property
     def ok(self) -> bool:

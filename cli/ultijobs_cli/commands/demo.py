@@ -1,0 +1,84 @@
+"""`demo`: a whole application on an embedded PostgreSQL, with the cockpit in front."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ultijobs._durations import parse
+from ultijobs.errors import CliBadFlag
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Cell, Pairs
+
+__all__ = ["demo"]
+
+
+async def demo(
+    call: Invocation,
+    headless: Annotated[bool, typer.Option("--headless", help="No cockpit; without --for, one round.")] = False,
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Repeat rounds for so long, then drain.")
+    ] = None,
+    incidents: Annotated[
+        bool | None,
+        typer.Option("--incidents/--no-incidents", help="Add jobs that fail as jobs do; on with the cockpit."),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, max=16, help="Worker processes.")] = 2,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="Where its database lives between two demos.")
+    ] = None,
+) -> Report:
+    """Audits the Python distributions installed here, as durable jobs on an embedded PostgreSQL.
+
+    One job per distribution reads its RECORD, hashes its files against it and stores a report. Exits 0 when no
+    acknowledged job was lost and none is left running without a worker; whatever it started is stopped again.
+
+    $ ultijobs demo
+    $ ultijobs demo --headless --for 20s --json
+    $ ultijobs demo --headless --incidents --for 1m
+    """
+    from ultijobs_cli.demo import run  # noqa: PLC0415 - the demo loads a database driver, the other commands need not
+
+    if not headless and not sys.stdout.isatty():
+        raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs demo --headless")
+    options = run.Options(
+        seconds=None if for_ is None else parse(for_, what="--for").total_seconds(),
+        incidents=not headless if incidents is None else incidents,
+        workers=workers,
+        directory=directory,
+    )
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        outcome = await run.run(options, tell=call.screen.note, screen=None if headless else run.cockpit)
+    except asyncio.CancelledError:
+        if sys.exc_info()[0] is not None and task.cancelling():
+            raise KeyboardInterrupt from None
+        raise
+    facts = dataclasses.asdict(outcome)
+    return Report(
+        _summary(outcome.rounds, outcome.files),
+        facts,
+        [Pairs(tuple((name, Cell(_line(value))) for name, value in facts.items()))],
+        exit_code=ExitCode.DONE if outcome.kept else ExitCode.FAILED,
+        bare=True,
+    )
+
+
+def _summary(rounds: int, files: int) -> str:
+    return f"audited {files:,} files in {rounds} round{'' if rounds == 1 else 's'}"
+
+
+def _line(value: object) -> str:
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {count:,}" for name, count in value.items())
+    return f"{value:,}"

@@ -1,0 +1,67 @@
+"""Gives the workers something to do: a round audits every distribution that is installed; incidents are extra."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from uuid import UUID
+
+from ultijobs import App
+from ultijobs_cli.demo import incidents
+from ultijobs_cli.demo.audit import Audit, audit_distribution
+
+__all__ = ["Ledger", "enqueue_incidents", "enqueue_round", "installed", "silent_server"]
+
+
+@dataclass
+class Ledger:
+    """What the queue has acknowledged."""
+
+    ids: list[UUID] = field(default_factory=list[UUID])
+    rounds: int = 0
+
+
+def installed() -> list[str]:
+    """The distributions of this environment that have a RECORD, by name."""
+    names = {d.metadata["Name"].lower(): d.metadata["Name"] for d in metadata.distributions() if d.files is not None}
+    return [names[key] for key in sorted(names)]
+
+
+async def enqueue_round(app: App[None], ledger: Ledger, names: list[str], first: int) -> list[UUID]:
+    """Enqueues one audit of each distribution; the ids are acknowledged when this returns."""
+    number = first + ledger.rounds
+    answers = await app.enqueue_many(audit_distribution, [Audit(distribution=name, round=number) for name in names])
+    ids = [answer.id for answer in answers]
+    ledger.rounds += 1
+    ledger.ids += ids
+    return ids
+
+
+async def enqueue_incidents(app: App[None], ledger: Ledger, port: int) -> None:
+    """Enqueues each kind of failure; what still lives from an earlier demo is deduped to it."""
+    tickets = [incidents.Ticket(number=number, port=port) for number in range(1, 13)]
+    ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.fetch_index, tickets)]
+    documents = [incidents.Document(number=number, body='{"title": "unfinished') for number in range(1, 6)]
+    ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.import_document, documents)]
+    for handle in (incidents.load_plugin, incidents.export_catalogue, incidents.send_reminder):
+        ledger.ids.append((await app.enqueue(handle, incidents.Ticket(number=1))).id)
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncGenerator[int]:
+    """A server on loopback that takes every connection and answers none; yields its port."""
+    held: set[asyncio.StreamWriter] = set()
+
+    async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.add(writer)
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in held:
+            writer.close()
