@@ -21,7 +21,7 @@ CAPPED: Final = "n:"
 """Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
 
 _SCAN_EVERY: Final = 1.0
-_SCAN_AT_MOST_EVERY: Final = 0.05
+_CHEAP: Final = 0.005
 _COST_SHARE: Final = 20.0
 """A scan and the claim after it may take this part of the time: one in twenty."""
 
@@ -81,18 +81,20 @@ class StreamBook:
         self._queues: frozenset[str] = frozenset()
         self._scanned_at = 0.0
         self._scan_at = 0.0
+        self._cost = 0.0
         self._clock: tuple[datetime, float] | None = None
 
     def is_stale(self, queues: Iterable[str]) -> bool:
         return time.monotonic() >= self._scan_at or not self._queues.issuperset(queues)
 
     def may_rescan(self) -> bool:
-        """False so soon after a scan that another one could only repeat it."""
-        return time.monotonic() >= self._scanned_at + _SCAN_AT_MOST_EVERY
+        """False while another scan would take more than its share of the time."""
+        return self._cost < _CHEAP or time.monotonic() >= self._scanned_at + self._cost * _COST_SHARE
 
     def rescan_soon(self) -> None:
         """A claim found less than it asked for: what is elsewhere is not known yet."""
-        self._scan_at = min(self._scan_at, self._scanned_at + _SCAN_AT_MOST_EVERY)
+        if self.may_rescan():
+            self._scan_at = self._scanned_at
 
     async def scan(self, queues: Sequence[str]) -> None:
         """Finds the streams of `queues` and where each begins. Raises `DriverUnavailable`."""
@@ -115,11 +117,13 @@ class StreamBook:
             found = Stream(row["queue"], row["lane"], row["rank"], start[0], start[1], row["run_at"], now)
             self._streams[found.key] = found
         self._queues = frozenset(queues)
-        self._scan_at = now + max(_SCAN_EVERY, (now - began) * _COST_SHARE)
+        self._cost = now - began
+        self._scan_at = now + max(_SCAN_EVERY, self._cost * _COST_SHARE)
 
     def charge(self, cost: float) -> None:
         """The claim after a scan took `cost` seconds: the next scan waits in proportion."""
-        self._scan_at = max(self._scan_at, time.monotonic() + cost * _COST_SHARE)
+        self._cost += cost
+        self._scan_at = max(self._scan_at, self._scanned_at + self._cost * _COST_SHARE)
 
     def now(self) -> datetime:
         """The database's clock as of the last scan, carried on by ours."""
