@@ -20,8 +20,10 @@ from ultijobs._enqueue import composing
 from ultijobs._enqueue.asking import Asker
 from ultijobs._enqueue.block import TransactionBlock
 from ultijobs._enqueue.opening import Opening
+from ultijobs._execution.report import Report
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued
+from ultijobs._steps.context import Context
 from ultijobs.errors import DriverUnavailable, Retry
 from ultijobs.typing import AsyncTx, Duration, SyncTx
 
@@ -63,14 +65,14 @@ class App(Generic[S]):
         driver: str | Driver | None = None,
         schema: str = "public",
         lifespan: Callable[[], AbstractAsyncContextManager[S]] | None = None,
-        context: Callable[[S, Any], S | Awaitable[S]] | None = None,
+        context: Callable[[S, Context[S]], S | Awaitable[S]] | None = None,
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         sizes: Sizes = Sizes(),  # noqa: B008 - a frozen value
         retention: Retention = Retention(),  # noqa: B008 - a frozen value
         outbox: str | None = None,
         transactions: Literal["optional", "required"] = "optional",
         classify: Mapping[type[Exception], Retry] = MappingProxyType({}),
-        report: Callable[[Any], Any] | None = None,
+        report: Report | None = None,
         redact: Sequence[str] = (),
     ) -> None:
         self.registry = Registry(jobs, tasks)

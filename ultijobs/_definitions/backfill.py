@@ -83,7 +83,7 @@ def backfill(
 
     def declare(fn: Handle[Row], /) -> BackfillHandle[Row]:
         given: Any = fn
-        named = checks.name(getattr(given, "__name__", None) if name is None else name, "backfill: name")
+        named = checks.durable_name(name, given, "backfill: name")
         what = f"backfill {named}"
         if not callable(given) or not handlers.is_async(given):
             raise Invariant(f"{what}: {given!r:.100} is no async function", fix="write `async def handle(rows, ctx)`")

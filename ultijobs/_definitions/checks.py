@@ -9,7 +9,7 @@ from typing import Any, Final
 from ultijobs._durations import Duration, parse
 from ultijobs.errors import Invariant
 
-__all__ = ["MOST_PRIORITY", "choice", "name", "optional_span", "whole"]
+__all__ = ["MOST_PRIORITY", "choice", "durable_name", "name", "optional_span", "whole"]
 
 MOST_PRIORITY: Final = 32_767
 
@@ -26,6 +26,12 @@ def name(value: Any, what: str) -> str:
             fix=f'set {what.rpartition(": ")[2]}= to a name such as "emails"',
         )
     return value
+
+
+def durable_name(given: str | None, fn: Any, what: str) -> str:
+    """The declared name, else the function's own; a lambda has none."""
+    own: object = getattr(fn, "__name__", None)
+    return name((None if own == "<lambda>" else own) if given is None else given, what)
 
 
 def whole(value: Any, what: str, *, least: int, most: int | None = None) -> int:

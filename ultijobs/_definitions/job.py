@@ -109,7 +109,7 @@ def job(
     def declare(fn: Any, /) -> JobHandle[Any]:
         if not callable(fn):
             raise Invariant(f"@job stands on {fn!r:.100}, which is no function", fix="put @job on a def or async def")
-        named = checks.name(getattr(fn, "__name__", None) if name is None else name, f"job {_where(fn)}: name")
+        named = checks.durable_name(name, fn, f"job {_where(fn)}: name")
         what = f"job {named}"
         # Models that are local to the calling function are found in its frame.
         scope = sys._getframe(1).f_locals  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the documented way

@@ -66,7 +66,7 @@ def task(
 
     def declare(fn: Entries, /) -> TaskHandle:
         given: Any = fn
-        named = checks.name(getattr(given, "__name__", None) if name is None else name, "task: name")
+        named = checks.durable_name(name, given, "task: name")
         what = f"task {named}"
         _takes_an_occurrence(given, what)
         return TaskHandle(
