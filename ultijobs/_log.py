@@ -14,6 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Final, Literal
 
+from ultijobs._text import inert
+
 __all__ = ["FIELDS", "JsonLines", "RateLimit", "TextLines", "configure", "emit", "logger"]
 
 FIELDS: Final = (
@@ -61,11 +63,11 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         event = getattr(record, "event", record.name)
-        fields = "".join(f" {key}={_inert(str(value))}" for key, value in _fields(record))
-        line = f"{_timestamp(record)} {record.levelname.lower():<7} {event}  {_inert(record.getMessage())}{fields}"
+        fields = "".join(f" {key}={_one_line(str(value))}" for key, value in _fields(record))
+        line = f"{_timestamp(record)} {record.levelname.lower():<7} {event}  {_one_line(record.getMessage())}{fields}"
         if record.exc_info:
             trace = self.formatException(record.exc_info).splitlines()
-            line += "".join(f"\n    {_inert(part)}" for part in trace)
+            line += "".join(f"\n    {_one_line(part)}" for part in trace)
         return line
 
 
@@ -114,7 +116,6 @@ def _fields(record: logging.LogRecord) -> list[tuple[str, object]]:
     return known + [(key, value) for key, value in fields.items() if key not in FIELDS]
 
 
-def _inert(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+def _one_line(text: str) -> str:
+    return inert(text, line=True)

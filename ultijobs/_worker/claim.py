@@ -1,0 +1,235 @@
+"""The claim loop: one claimer that keeps the slots filled, woken by hints, with polling as the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from ultijobs._coalesce import Backoff
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import ClaimAsk, ClaimedJob
+from ultijobs._worker.keeper import margin_of
+from ultijobs._worker.settle import Settler
+from ultijobs._worker.tally import Tally
+from ultijobs._worker.trouble import Trouble
+
+__all__ = ["Claimer"]
+
+MOST: Final = 500
+"""Rows of one claim."""
+ENOUGH: Final = 0.3
+"""The share of free slots that is claimed for at once."""
+GATHER: Final = 0.005
+"""How long a slot waits for its neighbours when fewer are free, in seconds."""
+BACKLOG: Final = 1_500
+"""Settlements, beside one per slot, that may be pending when the next claim goes out."""
+DUE_EVERY: Final = 10
+"""Every how many idle polls the time of the next due row is asked for, unless a hint asks sooner."""
+
+
+class Claimer:
+    """Claims for free slots while work may be there: after a hint, a full claim, a due time, or at a poll.
+
+    `start` gets each job in claim order with the monotonic time up to which its lease is surely ours; a slot is taken
+    until `slot_freed`.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        worker_id: str,
+        queues: Sequence[str],
+        names: Sequence[str],
+        concurrency: int,
+        lease: timedelta,
+        poll: timedelta,
+        settler: Settler,
+        tally: Tally,
+        trouble: Trouble,
+        start: Callable[[ClaimedJob, float], None],
+    ) -> None:
+        self._driver = driver
+        self._worker_id = worker_id
+        self._queues = list(queues)
+        self._names = tuple(names)
+        self._concurrency = concurrency
+        self._lease = lease
+        self._good_for = lease.total_seconds() - margin_of(lease)
+        self._poll = poll.total_seconds()
+        self._settler = settler
+        self._tally = tally
+        self._trouble = trouble
+        self._start = start
+        self._backoff = Backoff(first=0.1, most=2.0)
+        self._enough = max(1, math.ceil(concurrency * ENOUGH))
+        self._wake = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
+        self._running = 0
+        self._hungry = True
+        self._hints = 0
+        self._stopping = False
+        self._due_at: float | None = None
+        self._due_stale = True
+        self._early = 0
+        self._idle_polls = 0
+        self.skip: set[UUID] = set()
+
+    @property
+    def running(self) -> int:
+        return self._running
+
+    @property
+    def free(self) -> int:
+        return self._concurrency - self._running
+
+    def hint(self) -> None:
+        """Work may be there now."""
+        self._hints += 1
+        self._hungry = True
+        self._due_stale = True
+        self._wake.set()
+
+    def due_changed(self) -> None:
+        """A row may become due sooner than known."""
+        self._due_stale = True
+        self._wake.set()
+
+    def slot_freed(self) -> None:
+        self._running -= 1
+        if self.free >= self._enough:
+            self._wake.set()
+        elif self._hungry and self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+
+    def stop(self) -> None:
+        """No claim is sent from now on; one in flight ends and hands its rows to `start`."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claims until `stop`."""
+        failures = 0
+        while await self._worth_a_claim():
+            try:
+                await self.claim()
+            except Exception as error:  # noqa: BLE001 - the loop outlives whatever the database does
+                failures += 1
+                self._trouble.failed("jobs.worker.tick-failed", "claiming", error)
+                self._hungry = True
+                await self._nap(self._backoff.after(failures), unless=lambda: self._stopping)
+            else:
+                failures = 0
+                if not self._hungry:
+                    await self._learn_due()
+
+    async def run_until_idle(self) -> None:
+        """Claims until nothing is due, running or unsettled here; a failing database raises."""
+        self._hungry = True
+        while not self._stopping:
+            while self._hungry and self.free and not self._stopping:
+                await self.claim()
+            if not self._running and not self._settler.pending and not self._hungry:
+                return
+            if self._running:
+                await self._nap(self._poll, unless=lambda: self._stopping)
+            else:
+                await self._settler.drained()
+            self._hungry = True
+
+    async def claim(self) -> int:
+        """One claim for all free slots; how many rows it brought."""
+        await self._settler.below(self._concurrency + BACKLOG)
+        free = min(self.free, MOST)
+        hints = self._hints
+        if len(self._queues) > 1:
+            self._queues.append(self._queues.pop(0))
+        ask = ClaimAsk(
+            self._worker_id, dict.fromkeys(self._queues, free), self._names, free, self._lease, frozenset(self.skip)
+        )
+        self._hungry = False
+        sent = time.monotonic()
+        jobs = await self._driver.claim(ask)
+        self._trouble.answered()
+        self._hungry = self._hungry or len(jobs) >= free or self._hints != hints
+        if jobs:
+            self._early = self._idle_polls = 0
+            self._tally.claimed()
+            self._running += len(jobs)
+            for job in jobs:
+                self._start(job, sent + self._good_for)
+        return len(jobs)
+
+    async def _worth_a_claim(self) -> bool:
+        """Waits until slots are free and work may be there; False when stopping."""
+        poll_at = time.monotonic() + self._poll * random.uniform(1.0, 1.2)  # noqa: S311 - keeps processes apart
+        while not self._stopping:
+            free = self.free
+            if self._hungry and (free >= self._enough or (free and self._gathering is None)):
+                return True
+            if free and not self._hungry:
+                if self._due_stale and self._due_at is None:
+                    await self._learn_due()
+                wake_at = poll_at if self._due_at is None else min(poll_at, self._due_at)
+                wait = wake_at - time.monotonic()
+                if wait <= 0:
+                    self._polled()
+                    return True
+                await self._nap(wait)
+            else:
+                await self._nap(None)
+        return False
+
+    def _polled(self) -> None:
+        now = time.monotonic()
+        if self._due_at is not None and self._due_at <= now:
+            self._due_at = None
+            self._due_stale = True
+        self._idle_polls += 1
+        if self._idle_polls % DUE_EVERY == 0:
+            self._due_stale = True
+        self._hungry = True
+
+    async def _learn_due(self) -> None:
+        if not self._due_stale:
+            return
+        self._due_stale = False
+        try:
+            wait = await self._driver.next_due(self._queues, self._names)
+        except Exception as error:  # noqa: BLE001 - the poll finds what is due all the same
+            self._trouble.failed("jobs.worker.tick-failed", "asking for the next due job", error)
+            return
+        if wait is None:
+            self._due_at = None
+            return
+        # An answer may be early: a row that nobody may claim yet must not turn into a hot loop.
+        self._early += 1
+        floor = min(self._poll, 0.002 * 2.0 ** min(self._early, 20))
+        self._due_at = time.monotonic() + max(wait.total_seconds(), floor)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        self._wake.set()
+
+    async def _nap(self, seconds: float | None, unless: Callable[[], bool] | None = None) -> None:
+        """Sleeps until woken; with `unless`, only its truth ends the sleep early."""
+        loop = asyncio.get_running_loop()
+        until = None if seconds is None else loop.time() + seconds
+        timer = None if until is None else loop.call_at(until, self._wake.set)
+        try:
+            while True:
+                self._wake.clear()
+                if unless is not None and unless():
+                    return
+                await self._wake.wait()
+                if unless is None or unless() or (until is not None and loop.time() >= until):
+                    return
+        finally:
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,119 @@
+"""One claimed job in flight, from its claim until its settlement is durable, and the roster of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from enum import Enum
+from types import CodeType
+from typing import Protocol
+from uuid import UUID
+
+from ultijobs._execution.reasons import CancelReason
+from ultijobs._queue.records import Beat, ClaimedJob, Progress, Settlement
+
+__all__ = ["Body", "Flight", "Phase", "Roster"]
+
+
+class Body(Protocol):
+    """What the worker needs of the attempt that runs the job. Attributes are read from the keeper's thread."""
+
+    @property
+    def deadline(self) -> float | None:
+        """The monotonic time at which `tick` has something to do."""
+        ...
+
+    @property
+    def step(self) -> str | None: ...
+    @property
+    def progress(self) -> Progress | None: ...
+    @property
+    def error_code(self) -> str | None:
+        """Of an abandoned body: what the attempt failed with."""
+        ...
+
+    @property
+    def renewable(self) -> bool:
+        """False when the lease is to lapse although the body has not ended."""
+        ...
+
+    async def run(self) -> Settlement | None: ...
+    def cancel(self, reason: CancelReason) -> None: ...
+    def tick(self, now: float) -> None: ...
+
+
+class Phase(Enum):
+    """Where a flight is; it only goes forward, and never from `LOST` or `CANCELLED` to `SETTLING`."""
+
+    HELD = 0
+    LOST = 1
+    CANCELLED = 2
+    SETTLING = 3
+
+
+class Flight:
+    """`ends` is the monotonic time up to which the lease is surely ours."""
+
+    __slots__ = ("body", "code", "ends", "job", "phase", "task", "watched")
+
+    def __init__(self, job: ClaimedJob, body: Body, ends: float, code: CodeType | None = None) -> None:
+        self.job = job
+        self.body = body
+        self.ends = ends
+        self.code = code
+        self.phase = Phase.HELD
+        self.task: asyncio.Task[None] | None = None
+        self.watched = False
+
+    def beat(self) -> Beat:
+        body = self.body
+        return Beat(self.job.id, self.job.lease_no, body.step, body.progress, body.error_code)
+
+
+class Roster:
+    """The flights of a process. Its lock makes each change of phase one step, seen alike by loop and keeper."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[int, Flight] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def add(self, flight: Flight) -> None:
+        with self._lock:
+            self._flights[flight.job.lease_no] = flight
+
+    def remove(self, flight: Flight) -> None:
+        with self._lock:
+            self._flights.pop(flight.job.lease_no, None)
+
+    def all(self) -> list[Flight]:
+        with self._lock:
+            return list(self._flights.values())
+
+    def of(self, lease_no: int) -> Flight | None:
+        return self._flights.get(lease_no)
+
+    def held(self, lease_no: int) -> bool:
+        """True while a write of this claim may still be sent."""
+        flight = self._flights.get(lease_no)
+        return flight is not None and flight.phase is Phase.HELD and time.monotonic() < flight.ends
+
+    def held_run(self, run_id: UUID) -> bool:
+        """`held`, of the claim that runs this run."""
+        return any(self.held(flight.job.lease_no) for flight in self.all() if flight.job.run_id == run_id)
+
+    def move(self, flight: Flight, to: Phase) -> bool:
+        """True when the flight was `HELD` and is `to` now: exactly one caller gets it."""
+        with self._lock:
+            if flight.phase is not Phase.HELD:
+                return False
+            flight.phase = to
+            return True
+
+    def renewed(self, flight: Flight, ends: float) -> None:
+        with self._lock:
+            if flight.phase in {Phase.HELD, Phase.SETTLING}:
+                flight.ends = max(flight.ends, ends)

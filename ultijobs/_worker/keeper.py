@@ -1,0 +1,226 @@
+"""The lease keeper: a thread with a loop and a connection of its own that renews every lease in flight.
+
+A handler that blocks the event loop, or keeps it busy, stops neither renewals nor deadlines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from ultijobs._coalesce import Backoff
+from ultijobs._execution.reasons import CancelReason
+from ultijobs._log import emit
+from ultijobs._queue.driver import LeaseLink
+from ultijobs._queue.records import BeatAnswer, Outcome
+from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.tally import Tally
+from ultijobs._worker.trouble import Trouble
+from ultijobs._worker.watch import LoopWatch
+
+__all__ = ["LeaseKeeper", "margin_of"]
+
+TICK: Final = 0.25
+LEAST_WAIT: Final = 0.005
+OPENS_WITHIN: Final = 10.0
+CLOSES_WITHIN: Final = 0.5
+
+
+def margin_of(lease: timedelta) -> float:
+    """How long before its end a lease is given up, in seconds: a tenth of it, from 50 ms to 2 s."""
+    return min(2.0, max(0.05, lease.total_seconds() / 10))
+
+
+class LeaseKeeper:
+    """Renews at a third of the lease, all flights in one statement. `start` is called on the loop of the handlers.
+
+    A lease ends, for this process, one lease after the last landed renewal was *sent*, less a margin. A flight whose
+    lease ends is lost, once: it is logged, counted, its body cancelled, and nothing of it is written any more.
+    """
+
+    def __init__(
+        self, link: Callable[[], LeaseLink], lease: timedelta, roster: Roster, tally: Tally, trouble: Trouble,
+        worker_id: str,
+    ) -> None:
+        self._make_link = link
+        self._lease = lease
+        self._roster = roster
+        self._tally = tally
+        self._trouble = trouble
+        self._worker_id = worker_id
+        self._seconds = lease.total_seconds()
+        self._good_for = self._seconds - margin_of(lease)
+        self._backoff = Backoff(first=self._seconds / 60, most=self._seconds / 6)
+        self._thread: threading.Thread | None = None
+        self._stopped: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        self._jobs_loop = asyncio.get_running_loop()
+        self.watch = LoopWatch(self._roster, self._worker_id, self._jobs_loop, threading.get_ident())
+        self._loop = asyncio.new_event_loop()
+        self._hurry = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._stopped = self._jobs_loop.create_future()
+        self._ready = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="ultijobs-leases", daemon=True)
+        self._thread.start()
+
+    async def ready(self) -> None:
+        """Returns when the keeper's connection stands; nothing should be claimed before."""
+        await self._ready.wait()
+
+    async def stop(self) -> None:
+        """Returns when the thread and its connection are gone."""
+        if self._thread is None or self._stopped is None:
+            return
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        await self._stopped
+        self._thread.join()
+        self._thread = None
+
+    def renew_soon(self) -> None:
+        """Renews at once, so that a cancelled job is learned of now. Safe from any thread."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._hurry.set)
+
+    # -- on the keeper's thread ------------------------------------------------------------------------
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._main())
+        except Exception as error:  # noqa: BLE001 - a keeper that dies is told; its leases lapse and are fenced
+            emit(
+                logging.CRITICAL, "jobs.worker.keeper-failed", f"the lease keeper ended: {error!r}",
+                exc_info=error, worker_id=self._worker_id,
+            )
+        finally:
+            self._post(self._report_stopped)
+
+    def _report_stopped(self) -> None:
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    async def _main(self) -> None:
+        renewals = asyncio.create_task(self._renew_until_stopped())
+        ticks = asyncio.create_task(self._tick_until_stopped())
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            done, _ = await asyncio.wait((renewals, ticks, stopping), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (renewals, ticks, stopping):
+                task.cancel()
+            await asyncio.gather(renewals, ticks, stopping, return_exceptions=True)
+
+    async def _renew_until_stopped(self) -> None:
+        link: LeaseLink | None = None
+        failures = 0
+        next_at = time.monotonic()
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), max(LEAST_WAIT, next_at - time.monotonic()))
+                self._hurry.clear()
+                try:
+                    if link is None:
+                        link = self._make_link()
+                        await asyncio.wait_for(link.open(), OPENS_WITHIN)
+                        self._post(self._ready.set)
+                    started = time.monotonic()
+                    await asyncio.wait_for(self._renew(link), self._seconds / 2)
+                except Exception as error:  # noqa: BLE001 - whatever went wrong, the next try has a new connection
+                    failures += 1
+                    self._warn(error)
+                    if link is not None:
+                        await _closed(link)
+                        link = None
+                    next_at = time.monotonic() + self._backoff.after(failures)
+                else:
+                    failures = 0
+                    next_at = started + self._seconds / 3
+        finally:
+            if link is not None:
+                await _closed(link)
+
+    async def _renew(self, link: LeaseLink) -> None:
+        flights = [f for f in self._roster.all() if f.phase in {Phase.HELD, Phase.SETTLING} and f.body.renewable]
+        if not flights:
+            return
+        sent = time.monotonic()
+        answers = await link.renew([flight.beat() for flight in flights], self._lease)
+        for flight, answer in zip(flights, answers, strict=True):
+            if answer is BeatAnswer.HELD:
+                self._roster.renewed(flight, sent + self._good_for)
+            elif answer is BeatAnswer.CANCELLED:
+                self._cancelled(flight)
+            else:
+                self._lost(flight, "the database says that the claim is not ours any more")
+
+    def _warn(self, error: BaseException) -> None:
+        what = f"a renewal of the leases failed: {type(error).__qualname__}: {error}"
+        self._trouble.repeated(logging.WARNING, "jobs.heartbeat.failed", what)
+
+    async def _tick_until_stopped(self) -> None:
+        while True:
+            now = time.monotonic()
+            soonest = now + TICK
+            for flight in self._roster.all():
+                if flight.phase is Phase.HELD:
+                    if flight.ends <= now and flight.body.renewable:
+                        self._lost(flight, "no renewal landed within the lease")
+                    else:
+                        soonest = min(soonest, max(flight.ends, now))
+                deadline = flight.body.deadline
+                if deadline is not None:
+                    if deadline <= now:
+                        self._post(flight.body.tick, now)
+                    else:
+                        soonest = min(soonest, deadline)
+            self.watch.check(now)
+            await asyncio.sleep(max(LEAST_WAIT, soonest - time.monotonic()))
+
+    def _lost(self, flight: Flight, why: str) -> None:
+        if self._roster.move(flight, Phase.LOST):
+            self._tally.ended(Outcome.LOST)
+            tell_lost(flight, why, self._worker_id)
+            self._post(flight.body.cancel, CancelReason.LOST)
+
+    def _cancelled(self, flight: Flight) -> None:
+        if self._roster.move(flight, Phase.CANCELLED):
+            self._tally.ended(Outcome.CANCELLED)
+            self._post(flight.body.cancel, CancelReason.CANCELLED)
+
+    def _post(self, call: Callable[..., object], *args: object) -> None:
+        # The loop of the handlers may be closed already, when the process gives up.
+        with contextlib.suppress(RuntimeError):
+            self._jobs_loop.call_soon_threadsafe(call, *args)
+
+
+def tell_lost(flight: Flight, why: str, worker_id: str) -> None:
+    """The one line of a lost lease."""
+    job = flight.job
+    emit(
+        logging.ERROR,
+        "jobs.lease.lost",
+        f"lost the lease of {job.name}: {why}",
+        job_id=job.id,
+        run_id=job.run_id,
+        name=job.name,
+        attempt=job.attempt,
+        lease_no=job.lease_no,
+        worker_id=worker_id,
+        code="X_JOB_LEASE_LOST",
+    )
+
+
+async def _closed(link: LeaseLink) -> None:
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(link.close(), CLOSES_WITHIN)

@@ -1,0 +1,129 @@
+"""Settlements: coalesced, retried while they can still hold, their verdicts counted. No job's task waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from ultijobs._coalesce import Backoff, Coalescer
+from ultijobs._log import emit
+from ultijobs._queue.records import Outcome, Settlement, Verdict
+from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.keeper import tell_lost
+from ultijobs._worker.tally import Tally
+from ultijobs._worker.trouble import Trouble
+from ultijobs.errors import DriverUnavailable
+
+__all__ = ["Settler"]
+
+PLACEHOLDER = "the error could not be stored"
+
+
+class Settler:
+    """Owns a flight from its outcome until the settlement is durable. The lease is renewed meanwhile.
+
+    A settlement that fails is tried again until one lease after the claim surely ended: as long as nobody took the row
+    over, the fence still lets it through.
+    """
+
+    def __init__(
+        self,
+        settle: Callable[[Sequence[Settlement]], Awaitable[list[Verdict]]],
+        *,
+        lease: timedelta,
+        roster: Roster,
+        tally: Tally,
+        trouble: Trouble,
+        worker_id: str,
+    ) -> None:
+        self._lease = lease.total_seconds()
+        self._roster = roster
+        self._tally = tally
+        self._trouble = trouble
+        self._worker_id = worker_id
+        self._progress = asyncio.Event()
+        self._coalescer = Coalescer(
+            settle,
+            limit=500,
+            transient=(DriverUnavailable,),
+            backoff=Backoff(),
+            useful=self._useful,
+            on_trouble=lambda error: trouble.failed("jobs.worker.settle-failed", "settling", error),
+        )
+
+    @property
+    def pending(self) -> int:
+        return self._coalescer.pending
+
+    def put(self, flight: Flight, settlement: Settlement) -> None:
+        """Takes over a flight whose body has ended; does nothing for one that is lost or cancelled."""
+        if not self._roster.move(flight, Phase.SETTLING):
+            self._roster.remove(flight)
+            return
+        self._send(flight, settlement, last=False)
+
+    async def below(self, backlog: int) -> None:
+        """Returns when fewer than `backlog` settlements are pending."""
+        while self.pending >= backlog:
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def drained(self) -> None:
+        await self._coalescer.drained()
+
+    async def close(self) -> None:
+        await self._coalescer.close()
+
+    def _send(self, flight: Flight, settlement: Settlement, *, last: bool) -> None:
+        def done(answer: Verdict | BaseException) -> None:
+            self._progress.set()
+            if isinstance(answer, Verdict):
+                self._roster.remove(flight)
+                self._judged(flight, settlement.outcome, answer)
+            elif isinstance(answer, DriverUnavailable | asyncio.CancelledError):
+                self._roster.remove(flight)
+                self._tally.ended(Outcome.LOST)
+                tell_lost(flight, f"its settlement never landed: {answer}", self._worker_id)
+            elif last:
+                self._roster.remove(flight)
+                self._refused(flight, answer)
+            else:
+                # What the database refuses is the text of an error; the outcome matters more.
+                plain = replace(settlement, error=settlement.error and PLACEHOLDER, traceback=None, fingerprint=None)
+                self._refused(flight, answer)
+                self._send(flight, plain, last=True)
+
+        self._coalescer.put(settlement, done)
+
+    def _judged(self, flight: Flight, outcome: Outcome, verdict: Verdict) -> None:
+        self._trouble.answered()
+        if verdict is Verdict.SETTLED:
+            self._tally.ended(outcome)
+            self._tally.settled()
+        elif verdict is Verdict.CANCELLED:
+            self._tally.ended(Outcome.CANCELLED)
+        else:
+            self._tally.ended(Outcome.LOST)
+            tell_lost(flight, "its settlement came too late", self._worker_id)
+
+    def _refused(self, flight: Flight, error: BaseException) -> None:
+        job = flight.job
+        emit(
+            logging.ERROR,
+            "jobs.worker.settle-failed",
+            f"the database refused the settlement of {job.name}: {type(error).__qualname__}: {error}",
+            job_id=job.id,
+            run_id=job.run_id,
+            name=job.name,
+            attempt=job.attempt,
+            lease_no=job.lease_no,
+            worker_id=self._worker_id,
+        )
+
+    def _useful(self, settlement: Settlement) -> bool:
+        flight = self._roster.of(settlement.lease_no)
+        return flight is not None and time.monotonic() < flight.ends + self._lease

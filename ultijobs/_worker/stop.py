@@ -1,0 +1,79 @@
+"""Requests to stop: the first drains, the second hands back at once. They may come before there is a worker to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from types import FrameType
+from typing import Any
+
+__all__ = ["Stop", "StopRequest"]
+
+Handler = Callable[[int, FrameType | None], Any] | int | None
+
+
+class Stop(IntEnum):
+    """How far the stop was asked to go; it never goes back."""
+
+    NO = 0
+    DRAIN = 1
+    NOW = 2
+
+
+class StopRequest:
+    """A stop that sticks: whoever looks at it later sees it too. `ask` is safe from signal handlers and threads."""
+
+    def __init__(self) -> None:
+        self._stage = Stop.NO
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    @property
+    def stage(self) -> Stop:
+        return self._stage
+
+    def ask(self, stage: Stop | None = None) -> None:
+        """Asks for `stage`, or for one stage more than before."""
+        wanted = Stop(min(self._stage + 1, Stop.NOW)) if stage is None else stage
+        if wanted <= self._stage:
+            return
+        self._stage = wanted
+        for loop, event in list(self._waiters):
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
+
+    async def at_least(self, stage: Stop) -> None:
+        """Returns when the stop has gone so far."""
+        event = asyncio.Event()
+        entry = (asyncio.get_running_loop(), event)
+        self._waiters.append(entry)
+        try:
+            while self._stage < stage:
+                event.clear()
+                await event.wait()
+        finally:
+            self._waiters.remove(entry)
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT ask here, in the main thread; elsewhere nothing is changed."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self.ask()
+
+        before: dict[int, Handler] = {}
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, handle)
+        try:
+            yield
+        finally:
+            for number, former in before.items():
+                signal.signal(number, former)
+
+

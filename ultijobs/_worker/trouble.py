@@ -1,0 +1,71 @@
+"""Says once that the database is away and once that it is back; other repeated errors at most once a second."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from ultijobs._log import RateLimit, emit
+from ultijobs.errors import DriverUnavailable
+
+__all__ = ["Trouble"]
+
+
+class Trouble:
+    """One per process, shared by all its loops and threads."""
+
+    def __init__(self, worker_id: str) -> None:
+        self._worker_id = worker_id
+        self._limit = RateLimit(1.0)
+        self._lock = threading.Lock()
+        self._since: float | None = None
+
+    @property
+    def away(self) -> bool:
+        return self._since is not None
+
+    def failed(self, event: str, doing: str, error: BaseException) -> None:
+        """Reports a failed call: an outage once, when it begins; anything else under `event`."""
+        if isinstance(error, DriverUnavailable):
+            with self._lock:
+                if self._since is not None:
+                    return
+                self._since = time.monotonic()
+            emit(
+                logging.WARNING,
+                "jobs.database.away",
+                f"{doing}: {error.cause}",
+                worker_id=self._worker_id,
+                code=error.code,
+            )
+            return
+        self.repeated(logging.ERROR, event, f"{doing}: {type(error).__qualname__}: {error}", error)
+
+    def repeated(self, level: int, event: str, message: str, error: BaseException | None = None) -> None:
+        """Logs under `event` unless it did within the last second."""
+        held_back = self._limit.admit(event)
+        if held_back is None:
+            return
+        more = f" ({held_back} more since the last line)" if held_back else ""
+        emit(
+            level,
+            event,
+            message + more,
+            exc_info=None if isinstance(error, DriverUnavailable) else error,
+            worker_id=self._worker_id,
+            code=getattr(error, "code", None),
+        )
+
+    def answered(self) -> None:
+        """The database answered."""
+        if self._since is None:
+            return
+        with self._lock:
+            since, self._since = self._since, None
+        if since is not None:
+            away = time.monotonic() - since
+            emit(
+                logging.INFO, "jobs.database.back", f"the database answers again, after {away:.1f} s",
+                worker_id=self._worker_id,
+            )
