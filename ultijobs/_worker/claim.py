@@ -75,6 +75,7 @@ class Claimer:
         self._hungry = True
         self._hints = 0
         self._stopping = False
+        self._paused = False
         self._due_at: float | None = None
         self._due_stale = True
         self._early = 0
@@ -107,6 +108,11 @@ class Claimer:
             self._wake.set()
         elif self._hungry and self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+
+    def pause(self, paused: bool) -> None:
+        """Claims nothing until it is called with False."""
+        self._paused = paused
+        self.hint()
 
     def stop(self) -> None:
         """No claim is sent from now on; one in flight ends and hands its rows to `start`."""
@@ -170,7 +176,7 @@ class Claimer:
         """Waits until slots are free and work may be there; False when stopping."""
         poll_at = time.monotonic() + self._poll * random.uniform(1.0, 1.2)  # noqa: S311 - keeps processes apart
         while not self._stopping:
-            free = self.free
+            free = 0 if self._paused else self.free
             if self._hungry and (free >= self._enough or (free and self._gathering is None)):
                 return True
             if free and not self._hungry:

@@ -39,12 +39,14 @@ class Settler:
         tally: Tally,
         trouble: Trouble,
         worker_id: str,
+        landed: Callable[[Settlement], None],
     ) -> None:
         self._lease = lease.total_seconds()
         self._roster = roster
         self._tally = tally
         self._trouble = trouble
         self._worker_id = worker_id
+        self._landed = landed
         self._progress = asyncio.Event()
         self._coalescer = Coalescer(
             settle,
@@ -61,10 +63,10 @@ class Settler:
 
     def put(self, flight: Flight, settlement: Settlement) -> None:
         """Takes over a flight whose body has ended; does nothing for one that is lost or cancelled."""
-        if not self._roster.move(flight, Phase.SETTLING):
+        if self._roster.move(flight, Phase.SETTLING):
+            self._send(flight, settlement, last=False)
+        elif flight.phase is not Phase.SETTLING:
             self._roster.remove(flight)
-            return
-        self._send(flight, settlement, last=False)
 
     async def below(self, backlog: int) -> None:
         """Returns when fewer than `backlog` settlements are pending."""
@@ -83,7 +85,7 @@ class Settler:
             self._progress.set()
             if isinstance(answer, Verdict):
                 self._roster.remove(flight)
-                self._judged(flight, settlement.outcome, answer)
+                self._judged(flight, settlement, answer)
             elif isinstance(answer, DriverUnavailable | asyncio.CancelledError):
                 self._roster.remove(flight)
                 self._tally.ended(Outcome.LOST)
@@ -99,11 +101,12 @@ class Settler:
 
         self._coalescer.put(settlement, done)
 
-    def _judged(self, flight: Flight, outcome: Outcome, verdict: Verdict) -> None:
+    def _judged(self, flight: Flight, settlement: Settlement, verdict: Verdict) -> None:
         self._trouble.answered()
         if verdict is Verdict.SETTLED:
-            self._tally.ended(outcome)
+            self._tally.ended(settlement.outcome)
             self._tally.settled()
+            self._landed(settlement)
         elif verdict is Verdict.CANCELLED:
             self._tally.ended(Outcome.CANCELLED)
         else:

@@ -77,3 +77,22 @@ class StopRequest:
                 signal.signal(number, former)
 
 
+
+
+@contextlib.contextmanager
+def on_parent_death(stop: StopRequest, fd: int | None) -> Iterator[None]:
+    """Drains when the other end of the pipe `fd` is closed: the supervisor that started this process is gone."""
+    if fd is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def readable() -> None:
+        loop.remove_reader(fd)
+        stop.ask(Stop.DRAIN)
+
+    loop.add_reader(fd, readable)
+    try:
+        yield
+    finally:
+        loop.remove_reader(fd)

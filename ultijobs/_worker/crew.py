@@ -1,0 +1,186 @@
+"""The parts of a running worker, put together: from a claim to its settlement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from ultijobs._execution.attempt import Attempt
+from ultijobs._execution.host import Handler, Host
+from ultijobs._log import emit
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
+from ultijobs._worker.chores import Chores
+from ultijobs._worker.claim import Claimer
+from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.heartbeat import Heartbeat, Identity
+from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.policies import crash_policies
+from ultijobs._worker.reaper import Reaper
+from ultijobs._worker.settings import Settings
+from ultijobs._worker.settle import Settler
+from ultijobs._worker.steps import CoalescedSteps
+from ultijobs._worker.tally import Tally
+from ultijobs._worker.trouble import Trouble
+from ultijobs.errors import JobRowStatusUnknown
+
+__all__ = ["Crew"]
+
+GIVES_A_DUE_TIME = frozenset({Outcome.RETRIED, Outcome.SUSPENDED, Outcome.RETURNED})
+
+
+class Crew:
+    """Everything between the driver and the attempts of one process. `closing` makes what is claimed go straight back."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        handlers: Iterable[Handler],
+        identity: Identity,
+        settings: Settings,
+        trouble: Trouble,
+        host: Callable[[CoalescedSteps], Host],
+        ordered: Callable[[WorkerOrder], None],
+    ) -> None:
+        self._handlers = {handler.name: handler for handler in handlers}
+        self._worker_id = identity.worker_id
+        self._queues = frozenset(identity.queues)
+        self.closing = False
+        self.roster = Roster()
+        self.tally = Tally()
+        self.keeper = LeaseKeeper(
+            driver.lease_link, settings.lease, self.roster, self.tally, trouble, identity.worker_id
+        )
+        self.settler = Settler(
+            driver.settle,
+            lease=settings.lease,
+            roster=self.roster,
+            tally=self.tally,
+            trouble=trouble,
+            worker_id=identity.worker_id,
+            landed=self._landed,
+        )
+        self.steps = CoalescedSteps(driver, self.roster, trouble)
+        self._host = host(self.steps)
+        self.claimer = Claimer(
+            driver,
+            worker_id=identity.worker_id,
+            queues=identity.queues,
+            names=identity.names,
+            concurrency=settings.concurrency,
+            lease=settings.lease,
+            poll=settings.poll,
+            settler=self.settler,
+            tally=self.tally,
+            trouble=trouble,
+            start=self._start,
+        )
+        self.reaper = Reaper(
+            driver,
+            crash_policies(self._handlers.values()),
+            worker_id=identity.worker_id,
+            poll=settings.poll,
+            trouble=trouble,
+            reaped=lambda _: self.claimer.hint(),
+        )
+        self.heartbeat = Heartbeat(
+            driver,
+            identity,
+            claimer=self.claimer,
+            keeper=self.keeper,
+            tally=self.tally,
+            trouble=trouble,
+            ordered=ordered,
+        )
+        self.chores = Chores(driver, identity=identity, reaper=self.reaper, trouble=trouble)
+
+    def signalled(self, signal: Signal) -> None:
+        """Takes a hint of the driver."""
+        if signal.kind is SignalKind.QUEUE:
+            if signal.value in self._queues:
+                self.claimer.hint()
+        elif signal.kind is SignalKind.CANCEL:
+            if any(str(flight.job.id) == signal.value for flight in self.roster.all()):
+                self.keeper.renew_soon()
+        elif signal.kind is SignalKind.WORKER:
+            if signal.value == self._worker_id:
+                self.heartbeat.hurry()
+        else:
+            self.heartbeat.listening = signal.kind is SignalKind.BACK
+            # Hints may have been missed meanwhile.
+            self.claimer.hint()
+
+    def flying(self) -> list[Flight]:
+        """The flights whose bodies have not ended."""
+        return [flight for flight in self.roster.all() if flight.task is not None and not flight.task.done()]
+
+    def hand_back(self, flight: Flight) -> None:
+        """Returns the claim at no cost: due at once, the attempt not counted."""
+        job = flight.job
+        self.settler.put(
+            flight,
+            Settlement(
+                id=job.id,
+                run_id=job.run_id,
+                lease_no=job.lease_no,
+                outcome=Outcome.RETURNED,
+                attempt=job.attempt,
+                worker_id=self._worker_id,
+                queue=job.queue,
+                unique=job.unique,
+                lane=job.lane,
+            ),
+        )
+
+    async def close(self) -> None:
+        await self.steps.close()
+        await self.settler.close()
+
+    def _start(self, job: ClaimedJob, ends: float) -> None:
+        handler = self._handlers[job.name]
+        flight = Flight(job, Attempt(job, handler, self._host), ends, getattr(handler.fn, "__code__", None))
+        self.roster.add(flight)
+        if self.closing:
+            self.claimer.slot_freed()
+            self.hand_back(flight)
+        else:
+            flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
+
+    async def _fly(self, flight: Flight) -> None:
+        settlement: Settlement | None = None
+        try:
+            settlement = await flight.body.run()
+        except Exception as error:  # noqa: BLE001 - an attempt that breaks must not take the worker with it
+            job = flight.job
+            emit(
+                logging.CRITICAL,
+                "jobs.worker.attempt-broken",
+                f"the attempt of {job.name} broke; its lease lapses: {error!r}",
+                exc_info=error,
+                job_id=job.id,
+                run_id=job.run_id,
+                name=job.name,
+                attempt=job.attempt,
+                worker_id=self._worker_id,
+            )
+        finally:
+            self.claimer.slot_freed()
+            if settlement is not None:
+                if settlement.error_code == JobRowStatusUnknown.code and settlement.outcome is Outcome.RETURNED:
+                    self.claimer.skip.add(settlement.id)
+                self.settler.put(flight, settlement)
+            else:
+                if self.roster.move(flight, Phase.LOST):
+                    self.tally.ended(Outcome.LOST)
+                self.roster.remove(flight)
+
+    def _landed(self, settlement: Settlement) -> None:
+        if settlement.outcome not in GIVES_A_DUE_TIME:
+            return
+        if settlement.delay or settlement.outcome is Outcome.SUSPENDED:
+            self.claimer.due_changed()
+        else:
+            self.claimer.hint()
+
+
