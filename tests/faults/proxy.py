@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Proxy:
         self.port = 0
 
     # -- life ------------------------------------------------------------------------------------------
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(10)
         return self
@@ -127,8 +127,10 @@ class Proxy:
         self._do(lambda: setattr(self._rule(app), "swallow", True))
 
     def trip(self, needle: bytes, app: str = "*", *, swallow: bool = False) -> None:
-        """The next request that holds `needle` breaks its connection, once: reset before it reaches the server, or, with
-        `swallow`, delivered with its answer thrown away and the connection reset."""
+        """The next request that holds `needle` breaks its connection, once.
+
+        It does not reach the server; with `swallow` it does, and its answer is thrown away before the reset.
+        """
 
         def act() -> None:
             rule = self._rule(app)

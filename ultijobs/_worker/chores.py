@@ -1,15 +1,16 @@
-"""What a worker does now and then besides jobs: history's days ahead, crash policies of others, names nobody runs."""
+"""What a worker does besides jobs, once a minute: history's days ahead, others' crash policies, names nobody runs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
 from typing import Final
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
+from ultijobs._worker.heartbeat import Identity
+from ultijobs._worker.policies import catalogue_policies
 from ultijobs._worker.reaper import Reaper
 from ultijobs._worker.trouble import Trouble
 
@@ -17,21 +18,16 @@ __all__ = ["Chores"]
 
 EVERY: Final = 60.0
 HOUSEKEEPING_EVERY: Final = 30
-"""Minutes."""
-GONE: Final = "gone"
+"""Rounds."""
+ABSENT: Final = frozenset({"gone", "drained"})
 
 
 class Chores:
-    """One round a minute; a chore that fails is told and tried again with the next round."""
+    """A chore that fails is told and tried again with the next round."""
 
-    def __init__(
-        self, driver: Driver, *, worker_id: str, queues: Sequence[str], names: Sequence[str], reaper: Reaper,
-        trouble: Trouble,
-    ) -> None:
+    def __init__(self, driver: Driver, *, identity: Identity, reaper: Reaper, trouble: Trouble) -> None:
         self._driver = driver
-        self._worker_id = worker_id
-        self._queues = frozenset(queues)
-        self._names = frozenset(names)
+        self._identity = identity
         self._reaper = reaper
         self._trouble = trouble
 
@@ -39,10 +35,34 @@ class Chores:
         rounds = 0
         while True:
             try:
-                if rounds % HOUSEKEEPING_EVERY == 0:
-                    await self._driver.housekeep()
-                await self._warn_of_unserved()
+                await self._round(housekeeping=rounds % HOUSEKEEPING_EVERY == 0)
             except Exception as error:  # noqa: BLE001 - the next round tries again
                 self._trouble.failed("jobs.worker.chores-failed", "housekeeping", error)
             rounds += 1
-            await asyncio.sleep(EVERY * random.uniform(0.9, 1.0))  # noqa: S311 - keeps processes apart
+            await asyncio.sleep(EVERY * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
+
+    async def _round(self, *, housekeeping: bool) -> None:
+        self._reaper.learn(catalogue_policies(await self._driver.inspect.catalog("job")))
+        await self._warn_of_unserved()
+        if housekeeping:
+            await self._driver.housekeep()
+
+    async def _warn_of_unserved(self) -> None:
+        """One line for each name that is due here and that no live worker runs."""
+        store = self._driver.inspect
+        known = set(self._identity.names)
+        due = await store.due_names(queues=self._identity.queues, without=sorted(known))
+        if not due:
+            return
+        for worker in await store.workers():
+            if worker.state not in ABSENT:
+                known.update(worker.names)
+        for name, count in due.items():
+            if name not in known:
+                emit(
+                    logging.WARNING,
+                    "jobs.worker.name-unserved",
+                    f"no worker runs the job {name!r}: {count} due",
+                    name=name,
+                    worker_id=self._identity.worker_id,
+                )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.host import Handler, Host
+from ultijobs._execution.outcome import returned
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
@@ -117,21 +118,7 @@ class Crew:
 
     def hand_back(self, flight: Flight) -> None:
         """Returns the claim at no cost: due at once, the attempt not counted."""
-        job = flight.job
-        self.settler.put(
-            flight,
-            Settlement(
-                id=job.id,
-                run_id=job.run_id,
-                lease_no=job.lease_no,
-                outcome=Outcome.RETURNED,
-                attempt=job.attempt,
-                worker_id=self._worker_id,
-                queue=job.queue,
-                unique=job.unique,
-                lane=job.lane,
-            ),
-        )
+        self.settler.put(flight, returned(flight.job, self._worker_id))
 
     async def close(self) -> None:
         await self.steps.close()
@@ -182,5 +169,3 @@ class Crew:
             self.claimer.due_changed()
         else:
             self.claimer.hint()
-
-

@@ -45,7 +45,12 @@ class LeaseKeeper:
     """
 
     def __init__(
-        self, link: Callable[[], LeaseLink], lease: timedelta, roster: Roster, tally: Tally, trouble: Trouble,
+        self,
+        link: Callable[[], LeaseLink],
+        lease: timedelta,
+        roster: Roster,
+        tally: Tally,
+        trouble: Trouble,
         worker_id: str,
     ) -> None:
         self._make_link = link
@@ -97,8 +102,11 @@ class LeaseKeeper:
                 runner.run(self._main())
         except Exception as error:  # noqa: BLE001 - a keeper that dies is told; its leases lapse and are fenced
             emit(
-                logging.CRITICAL, "jobs.worker.keeper-failed", f"the lease keeper ended: {error!r}",
-                exc_info=error, worker_id=self._worker_id,
+                logging.CRITICAL,
+                "jobs.worker.keeper-failed",
+                f"the lease keeper ended: {error!r}",
+                exc_info=error,
+                worker_id=self._worker_id,
             )
         finally:
             self._post(self._report_stopped)

@@ -18,7 +18,7 @@ from ultijobs._worker.stop import Stop, StopRequest
 
 __all__ = ["PARENT_FD", "supervise"]
 
-PARENT_FD: Final = "ULTIJOBS_PARENT_FD"
+
 """Names the pipe on which a child sees its supervisor die."""
 CANNOT_START: Final = 4
 INTERRUPTED: Final = 130
@@ -134,5 +134,3 @@ class _Fleet:
                     with contextlib.suppress(ProcessLookupError):
                         child.process.send_signal(number)
         self._passed_on = stage
-
-

@@ -32,7 +32,13 @@ class Settings:
 
 
 def settings(
-    *, queues: Sequence[str] | None, concurrency: int, lease: Duration, grace: Duration, poll: Duration, name: str | None
+    *,
+    queues: Sequence[str] | None,
+    concurrency: int,
+    lease: Duration,
+    grace: Duration,
+    poll: Duration,
+    name: str | None,
 ) -> Settings:
     """Raises `Invariant` or `DurationInvalid`, naming the option."""
     if isinstance(queues, str) or (queues is not None and not all(isinstance(q, str) and q for q in queues)):

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from ultijobs._coalesce import Backoff, Coalescer
+from ultijobs._execution.outcome import without_texts
 from ultijobs._log import emit
 from ultijobs._queue.records import Outcome, Settlement, Verdict
 from ultijobs._worker.flight import Flight, Phase, Roster
@@ -19,8 +19,6 @@ from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Settler"]
-
-PLACEHOLDER = "the error could not be stored"
 
 
 class Settler:
@@ -95,9 +93,8 @@ class Settler:
                 self._refused(flight, answer)
             else:
                 # What the database refuses is the text of an error; the outcome matters more.
-                plain = replace(settlement, error=settlement.error and PLACEHOLDER, traceback=None, fingerprint=None)
                 self._refused(flight, answer)
-                self._send(flight, plain, last=True)
+                self._send(flight, without_texts(settlement), last=True)
 
         self._coalescer.put(settlement, done)
 

@@ -77,8 +77,6 @@ class StopRequest:
                 signal.signal(number, former)
 
 
-
-
 @contextlib.contextmanager
 def on_parent_death(stop: StopRequest, fd: int | None) -> Iterator[None]:
     """Drains when the other end of the pipe `fd` is closed: the supervisor that started this process is gone."""

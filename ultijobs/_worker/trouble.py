@@ -66,6 +66,8 @@ class Trouble:
         if since is not None:
             away = time.monotonic() - since
             emit(
-                logging.INFO, "jobs.database.back", f"the database answers again, after {away:.1f} s",
+                logging.INFO,
+                "jobs.database.back",
+                f"the database answers again, after {away:.1f} s",
                 worker_id=self._worker_id,
             )

@@ -1,0 +1,63 @@
+"""The end of a worker's work: no more claims, time for what runs, the rest handed back, everything settled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from ultijobs._execution.reasons import CancelReason
+from ultijobs._log import emit
+from ultijobs._worker.crew import Crew
+from ultijobs._worker.settings import Settings
+from ultijobs._worker.stop import Stop, StopRequest
+
+__all__ = ["drain", "hand_back_rest"]
+
+UNWINDS_WITHIN: Final = 1.0
+"""How long cancelled bodies may take to end before their claims are handed back without them, in seconds."""
+SETTLES_WITHIN: Final = 5.0
+
+
+async def drain(crew: Crew, claiming: asyncio.Task[None], settings: Settings, stop: StopRequest) -> None:
+    """Ends the crew's work: what runs has the grace, or none of it when told to stop now; then it is handed back."""
+    running = len(crew.flying())
+    emit(
+        logging.INFO,
+        "jobs.worker.draining",
+        f"draining: {running} running, up to {settings.grace.total_seconds():g} s for them",
+        worker_id=settings.worker_id,
+    )
+    crew.closing = True
+    crew.heartbeat.state = "draining"
+    crew.heartbeat.hurry()
+    crew.claimer.stop()
+    at_once = asyncio.create_task(stop.at_least(Stop.NOW))
+    ending: set[asyncio.Task[None]] = {claiming, *(flight.task for flight in crew.flying() if flight.task is not None)}
+    try:
+        deadline = asyncio.get_running_loop().time() + settings.grace.total_seconds()
+        while ending and stop.stage < Stop.NOW:
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            await asyncio.wait({*ending, at_once}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            ending = {task for task in ending if not task.done()}
+    finally:
+        at_once.cancel()
+    claiming.cancel()
+    await hand_back_rest(crew)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(crew.settler.drained(), SETTLES_WITHIN)
+
+
+async def hand_back_rest(crew: Crew) -> None:
+    """Cancels every body that still runs and returns its claim; one that does not end is returned without waiting."""
+    rest = crew.flying()
+    for flight in rest:
+        flight.body.cancel(CancelReason.DRAIN)
+    tasks = [flight.task for flight in rest if flight.task is not None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=UNWINDS_WITHIN)
+    for flight in crew.flying():
+        crew.hand_back(flight)
