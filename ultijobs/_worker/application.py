@@ -1,31 +1,137 @@
-"""What a worker needs of an application; the composition root itself stays out of its sight."""
+"""What a worker takes from an application; the composition root itself stays out of its sight."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
-from ultijobs._execution.host import Handler
+from ultijobs import _settings
+from ultijobs._definitions.ambient import Application as Ambient
+from ultijobs._definitions.bounds import Limits, Sizes
+from ultijobs._definitions.catalogue import catalogue
+from ultijobs._definitions.registry import Registry
+from ultijobs._definitions.unsupported import unsupported
+from ultijobs._execution.classify import Classifier
+from ultijobs._execution.host import Host
+from ultijobs._execution.report import Report
+from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
+from ultijobs._steps.context import Context
+from ultijobs._steps.store import StepStore
+from ultijobs._steps.threads import Threads
+from ultijobs._worker.heartbeat import Identity
+from ultijobs._worker.settings import Settings
+from ultijobs.errors import CATALOGUE, JobConcurrencyUnenforceable, NotImplementedYet, Retry
 
-__all__ = ["Application"]
+__all__ = ["Application", "catalogue_of", "host_of", "identity_of", "refuse_unsupported"]
 
-
-class Declared(Handler, Protocol):
-    """A job of the application's registry."""
-
-    @property
-    def queue(self) -> str: ...
-
-
-class Application(Protocol):
+class Application(Ambient, Protocol):
     """The part of `App` that a worker uses."""
 
     @property
+    def registry(self) -> Registry: ...
+    @property
     def driver(self) -> Driver: ...
     @property
-    def opened(self) -> bool: ...
+    def limits(self) -> Limits: ...
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def outbox(self) -> str | None: ...
+    @property
+    def redact(self) -> Sequence[str]: ...
+    @property
+    def classify(self) -> Mapping[type[Exception], Retry]: ...
+    @property
+    def report(self) -> Report | None: ...
+    @property
+    def lifespan(self) -> Callable[[], AbstractAsyncContextManager[Any]] | None: ...
+    @property
+    def context(self) -> Callable[[Any, Context[Any]], Any | Awaitable[Any]] | None: ...
     async def open(self, role: str = "app") -> None: ...
     async def close(self) -> None: ...
+
+
+def refuse_unsupported(app: Application) -> None:
+    """Raises for declarations that this release would otherwise ignore."""
+    for code, names in unsupported(app):
+        listed = ", ".join(names)
+        if code == JobConcurrencyUnenforceable.code:
+            raise JobConcurrencyUnenforceable(
+                f"a fleet cap is declared by {listed}, and no driver keeps one yet",
+                fix=f"remove concurrency= from {listed}",
+            )
+        error = CATALOGUE.get(code, NotImplementedYet)
+        raise error(f"the application declares what this release does not run: {listed}", fix=f"remove {listed}")
+
+
+def identity_of(app: Application, settings: Settings) -> Identity:
+    """Who the worker is and what it serves."""
+    declared = tuple(sorted({handle.queue for handle in app.registry.jobs.values()}))
+    queues = declared if settings.queues is None else settings.queues
+    for queue in queues:
+        if queue not in declared:
+            emit(
+                logging.WARNING,
+                "jobs.worker.queue-undeclared",
+                f"no job of this application declares the queue {queue!r}; there are {', '.join(declared) or 'none'}",
+                worker_id=settings.worker_id,
+            )
+    around = _settings.load()
+    names = tuple(name for name, handle in app.registry.jobs.items() if handle.queue in queues)
+    return Identity(
+        worker_id=settings.worker_id,
+        version=_version(),
+        code_version=around.code_version,
+        environment=around.environment,
+        queues=queues,
+        names=names,
+        concurrency=settings.concurrency,
+        lease=settings.lease,
+    )
+
+
+def catalogue_of(app: Application) -> list[CatalogEntry]:
+    around = _settings.load()
+    return catalogue(
+        app.registry,
+        redact=app.redact,
+        code_version=around.code_version,
+        environment=around.environment,
+    )
+
+
+def host_of(
+    app: Application,
+    settings: Settings,
+    loop: asyncio.AbstractEventLoop,
+    threads: Threads,
+    services: Any,
+    steps: StepStore,
+) -> Host:
+    """What all attempts of this worker share."""
+    return Host(
+        worker_id=settings.worker_id,
+        loop=loop,
+        steps=steps,
+        threads=threads,
+        classifier=Classifier({**app.classify}),
+        report=app.report,
+        services=services,
+        context=app.context,
+        grace=settings.grace,
+        output_limit=app.sizes.output,
+        error_limit=app.sizes.error,
+    )
+
+
+def _version() -> str:
+    try:
+        return version("ultijobs")
+    except PackageNotFoundError:
+        return "unknown"

@@ -104,7 +104,7 @@ class Claimer:
 
     def slot_freed(self) -> None:
         self._running -= 1
-        if self.free >= self._enough:
+        if self.free >= self._enough or not self._running:
             self._wake.set()
         elif self._hungry and self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
@@ -144,7 +144,7 @@ class Claimer:
             if not self._running and not self._settler.pending and not self._hungry:
                 return
             if self._running:
-                await self._nap(self._poll, unless=lambda: self._stopping)
+                await self._nap(self._poll)
             else:
                 await self._settler.drained()
             self._hungry = True

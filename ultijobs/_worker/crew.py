@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.host import Handler, Host
-from ultijobs._execution.outcome import returned
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
@@ -24,7 +23,6 @@ from ultijobs._worker.settle import Settler
 from ultijobs._worker.steps import CoalescedSteps
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
-from ultijobs.errors import JobRowStatusUnknown
 
 __all__ = ["Crew"]
 
@@ -44,6 +42,8 @@ class Crew:
         host: Callable[[CoalescedSteps], Host],
         ordered: Callable[[WorkerOrder], None],
     ) -> None:
+        self.identity = identity
+        self._driver = driver
         self._handlers = {handler.name: handler for handler in handlers}
         self._worker_id = identity.worker_id
         self._queues = frozenset(identity.queues)
@@ -112,13 +112,27 @@ class Crew:
             # Hints may have been missed meanwhile.
             self.claimer.hint()
 
+    def pause(self, *, paused: bool) -> None:
+        """Stops claiming without ending, or goes on; what still runs keeps running."""
+        self.claimer.pause(paused)
+        self.heartbeat.paused = paused
+        self.heartbeat.hurry()
+
+    async def others_running(self) -> bool:
+        """True while another worker runs a job that this one could."""
+        mine = self.identity
+        leases = await self._driver.inspect.leases()
+        return any(lease.name in mine.names and lease.queue in mine.queues and not lease.expired for lease in leases)
+
     def flying(self) -> list[Flight]:
         """The flights whose bodies have not ended."""
         return [flight for flight in self.roster.all() if flight.task is not None and not flight.task.done()]
 
     def hand_back(self, flight: Flight) -> None:
         """Returns the claim at no cost: due at once, the attempt not counted."""
-        self.settler.put(flight, returned(flight.job, self._worker_id))
+        settlement = flight.body.hand_back()
+        if settlement is not None:
+            self.settler.put(flight, settlement)
 
     async def close(self) -> None:
         await self.steps.close()
@@ -154,7 +168,8 @@ class Crew:
         finally:
             self.claimer.slot_freed()
             if settlement is not None:
-                if settlement.error_code == JobRowStatusUnknown.code and settlement.outcome is Outcome.RETURNED:
+                if settlement.outcome is Outcome.RETURNED and settlement.error_code is not None:
+                    # A newer release's record: this process would only hand it back again.
                     self.claimer.skip.add(settlement.id)
                 self.settler.put(flight, settlement)
             else:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import Final
 
-from ultijobs._execution.reasons import CancelReason
+from ultijobs._execution.ending import Ending
 from ultijobs._log import emit
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.settings import Settings
@@ -55,7 +55,7 @@ async def hand_back_rest(crew: Crew) -> None:
     """Cancels every body that still runs and returns its claim; one that does not end is returned without waiting."""
     rest = crew.flying()
     for flight in rest:
-        flight.body.cancel(CancelReason.DRAIN)
+        flight.body.cancel(Ending.DRAIN)
     tasks = [flight.task for flight in rest if flight.task is not None]
     if tasks:
         await asyncio.wait(tasks, timeout=UNWINDS_WITHIN)

@@ -10,37 +10,29 @@ from types import CodeType
 from typing import Protocol
 from uuid import UUID
 
-from ultijobs._execution.reasons import CancelReason
-from ultijobs._queue.records import Beat, ClaimedJob, Progress, Settlement
+from ultijobs._execution.ending import Ending
+from ultijobs._queue.records import Beat, ClaimedJob, Settlement, Verdict
 
 __all__ = ["Body", "Flight", "Phase", "Roster"]
 
 
 class Body(Protocol):
-    """What the worker needs of the attempt that runs the job. Attributes are read from the keeper's thread."""
+    """What the worker needs of the attempt that runs the job. `due` and `beat` are called from the keeper's thread."""
 
     @property
-    def deadline(self) -> float | None:
-        """The monotonic time at which `tick` has something to do."""
+    def due(self) -> float:
+        """The monotonic time at which `check` has something to do."""
         ...
 
-    @property
-    def step(self) -> str | None: ...
-    @property
-    def progress(self) -> Progress | None: ...
-    @property
-    def error_code(self) -> str | None:
-        """Of an abandoned body: what the attempt failed with."""
+    def beat(self, now: float) -> Beat | None:
+        """The renewal to send; None when the lease is to lapse."""
         ...
 
-    @property
-    def renewable(self) -> bool:
-        """False when the lease is to lapse although the body has not ended."""
-        ...
-
+    def check(self) -> None: ...
+    def cancel(self, why: Ending) -> None: ...
+    def hand_back(self) -> Settlement | None: ...
     async def run(self) -> Settlement | None: ...
-    def cancel(self, reason: CancelReason) -> None: ...
-    def tick(self, now: float) -> None: ...
+    async def confirm(self, verdict: Verdict) -> None: ...
 
 
 class Phase(Enum):
@@ -65,10 +57,6 @@ class Flight:
         self.phase = Phase.HELD
         self.task: asyncio.Task[None] | None = None
         self.watched = False
-
-    def beat(self) -> Beat:
-        body = self.body
-        return Beat(self.job.id, self.job.lease_no, body.step, body.progress, body.error_code)
 
 
 class Roster:

@@ -63,6 +63,7 @@ class Heartbeat:
         self._host = socket.gethostname()
         self._hurry = asyncio.Event()
         self.state = "running"
+        self.paused = False
         self.listening = True
 
     def hurry(self) -> None:
@@ -86,6 +87,11 @@ class Heartbeat:
         if order is not WorkerOrder.NONE:
             self._ordered(order)
 
+    def _state(self) -> str:
+        if not self.paused or self.state != "running":
+            return self.state
+        return "draining" if self._claimer.running else "drained"
+
     def _beat(self) -> WorkerBeat:
         me = self._identity
         return WorkerBeat(
@@ -99,7 +105,7 @@ class Heartbeat:
             queues=me.queues,
             names=me.names,
             concurrency=me.concurrency,
-            state=self.state,
+            state=self._state(),
             free_slots=self._claimer.free,
             running=self._claimer.running,
             loop_lag_ms=int(self._keeper.watch.lag() * 1000),

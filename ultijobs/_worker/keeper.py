@@ -15,10 +15,10 @@ from datetime import timedelta
 from typing import Final
 
 from ultijobs._coalesce import Backoff
-from ultijobs._execution.reasons import CancelReason
+from ultijobs._execution.ending import Ending
 from ultijobs._log import emit
 from ultijobs._queue.driver import LeaseLink
-from ultijobs._queue.records import BeatAnswer, Outcome
+from ultijobs._queue.records import Beat, BeatAnswer, Outcome
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
@@ -159,11 +159,17 @@ class LeaseKeeper:
                 await _closed(link)
 
     async def _renew(self, link: LeaseLink) -> None:
-        flights = [f for f in self._roster.all() if f.phase in {Phase.HELD, Phase.SETTLING} and f.body.renewable]
-        if not flights:
-            return
         sent = time.monotonic()
-        answers = await link.renew([flight.beat() for flight in flights], self._lease)
+        flights: list[Flight] = []
+        beats: list[Beat] = []
+        for flight in self._roster.all():
+            beat = flight.body.beat(sent) if flight.phase in {Phase.HELD, Phase.SETTLING} else None
+            if beat is not None:
+                flights.append(flight)
+                beats.append(beat)
+        if not beats:
+            return
+        answers = await link.renew(beats, self._lease)
         for flight, answer in zip(flights, answers, strict=True):
             if answer is BeatAnswer.HELD:
                 self._roster.renewed(flight, sent + self._good_for)
@@ -182,16 +188,15 @@ class LeaseKeeper:
             soonest = now + TICK
             for flight in self._roster.all():
                 if flight.phase is Phase.HELD:
-                    if flight.ends <= now and flight.body.renewable:
+                    if flight.ends <= now:
                         self._lost(flight, "no renewal landed within the lease")
                     else:
-                        soonest = min(soonest, max(flight.ends, now))
-                deadline = flight.body.deadline
-                if deadline is not None:
-                    if deadline <= now:
-                        self._post(flight.body.tick, now)
-                    else:
-                        soonest = min(soonest, deadline)
+                        soonest = min(soonest, flight.ends)
+                due = flight.body.due
+                if due <= now:
+                    self._post(flight.body.check)
+                else:
+                    soonest = min(soonest, due)
             self.watch.check(now)
             await asyncio.sleep(max(LEAST_WAIT, soonest - time.monotonic()))
 
@@ -199,12 +204,12 @@ class LeaseKeeper:
         if self._roster.move(flight, Phase.LOST):
             self._tally.ended(Outcome.LOST)
             tell_lost(flight, why, self._worker_id)
-            self._post(flight.body.cancel, CancelReason.LOST)
+            self._post(flight.body.cancel, Ending.LOST)
 
     def _cancelled(self, flight: Flight) -> None:
         if self._roster.move(flight, Phase.CANCELLED):
             self._tally.ended(Outcome.CANCELLED)
-            self._post(flight.body.cancel, CancelReason.CANCELLED)
+            self._post(flight.body.cancel, Ending.CANCELLED)
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
         # The loop of the handlers may be closed already, when the process gives up.

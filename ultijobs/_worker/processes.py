@@ -14,12 +14,11 @@ from typing import Final
 
 from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
-from ultijobs._worker.stop import Stop, StopRequest
+from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest
 
-__all__ = ["PARENT_FD", "supervise"]
+__all__ = ["supervise"]
 
 
-"""Names the pipe on which a child sees its supervisor die."""
 CANNOT_START: Final = 4
 INTERRUPTED: Final = 130
 YOUNG: Final = 10.0

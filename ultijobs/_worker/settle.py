@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._execution.outcome import without_texts
@@ -19,6 +20,8 @@ from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Settler"]
+
+FAILURES: Final = frozenset({Outcome.RETRIED, Outcome.DEAD, Outcome.FAILED})
 
 
 class Settler:
@@ -46,6 +49,7 @@ class Settler:
         self._worker_id = worker_id
         self._landed = landed
         self._progress = asyncio.Event()
+        self._confirming: set[asyncio.Task[None]] = set()
         self._coalescer = Coalescer(
             settle,
             limit=500,
@@ -73,7 +77,10 @@ class Settler:
             await self._progress.wait()
 
     async def drained(self) -> None:
+        """Returns when every settlement has its verdict and every failure is reported."""
         await self._coalescer.drained()
+        if self._confirming:
+            await asyncio.wait(self._confirming)
 
     async def close(self) -> None:
         await self._coalescer.close()
@@ -84,6 +91,8 @@ class Settler:
             if isinstance(answer, Verdict):
                 self._roster.remove(flight)
                 self._judged(flight, settlement, answer)
+                if settlement.outcome in FAILURES:
+                    self._confirm(flight, answer)
             elif isinstance(answer, DriverUnavailable | asyncio.CancelledError):
                 self._roster.remove(flight)
                 self._tally.ended(Outcome.LOST)
@@ -109,6 +118,11 @@ class Settler:
         else:
             self._tally.ended(Outcome.LOST)
             tell_lost(flight, "its settlement came too late", self._worker_id)
+
+    def _confirm(self, flight: Flight, verdict: Verdict) -> None:
+        task = asyncio.get_running_loop().create_task(flight.body.confirm(verdict))
+        self._confirming.add(task)
+        task.add_done_callback(self._confirming.discard)
 
     def _refused(self, flight: Flight, error: BaseException) -> None:
         job = flight.job

@@ -9,9 +9,12 @@ import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Stop", "StopRequest"]
+__all__ = ["PARENT_FD", "Stop", "StopRequest", "on_parent_death"]
+
+PARENT_FD: Final = "ULTIJOBS_PARENT_FD"
+"""The environment variable that names the pipe on which a worker process sees its supervisor die."""
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
 

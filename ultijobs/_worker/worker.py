@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from ultijobs._coalesce import Backoff
 from ultijobs._durations import Duration
+from ultijobs._definitions.ambient import bound
+from ultijobs._execution.children import tracked
 from ultijobs._log import emit
 from ultijobs._queue.records import WorkerOrder
-from ultijobs._worker.application import Application
+from ultijobs._steps.threads import Threads
+from ultijobs._worker.application import Application, catalogue_of, host_of, identity_of, refuse_unsupported
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest
 from ultijobs._worker.settings import settings
@@ -23,16 +26,17 @@ from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Worker"]
 
-STARTS_WITHIN: Final = Backoff(first=0.2, most=2.0)
+STARTS: Final = Backoff(first=0.2, most=2.0)
+LAST_WORD_WITHIN: Final = 2.0
 
 
 class Worker:
     """Runs the jobs that `app` registers, at most `concurrency` at a time over all its queues.
 
     A claimed job is held by a lease that is renewed at a third of `lease`, from a thread of its own: it survives a
-    handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job again,
-    as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id` and
-    decides nothing. Raises `Invariant` or `DurationInvalid` for options that make no sense.
+    handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
+    again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
+    and decides nothing. Raises `Invariant` or `DurationInvalid` for options that make no sense.
     """
 
     def __init__(
@@ -52,6 +56,9 @@ class Worker:
         )
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
+        self._ordered = WorkerOrder.NONE
+        self._crew: Crew | None = None
+        self._handing_back: asyncio.Task[None] | None = None
 
     @property
     def worker_id(self) -> str:
@@ -76,14 +83,14 @@ class Worker:
             async with contextlib.AsyncExitStack() as stack:
                 crew = await self._start(stack)
                 if crew is not None:
-                    await self._work(crew)
+                    await self._work(crew, stack)
         if self._stop.stage is Stop.NOW:
             raise KeyboardInterrupt
 
     async def run_until_idle(self) -> None:
         """Runs what is due, and what becomes due by that, until nothing of its names runs or can be claimed.
 
-        What is delayed, suspended, paused or at its cap stays. Never waits for time to pass.
+        What is delayed, suspended, paused or at its cap stays. It waits for jobs that run, never for a time to come.
         """
         async with contextlib.AsyncExitStack() as stack:
             crew = await self._start(stack)
@@ -92,8 +99,122 @@ class Worker:
             while self._stop.stage is Stop.NO:
                 await crew.reaper.once()
                 await crew.claimer.run_until_idle()
-                if not await self._elsewhere(crew):
+                if not await crew.others_running():
                     break
                 await asyncio.sleep(self._settings.poll.total_seconds())
             await hand_back_rest(crew)
             await crew.settler.drained()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> Crew | None:
+        """Opens everything in the order in which the stack closes it; None when the stop came first."""
+        refuse_unsupported(self._app)
+        if not await self._opened(stack):
+            return None
+        app, driver = self._app, self._app.driver
+        identity = identity_of(app, self._settings)
+        if not await self._patiently("publishing the catalogue", lambda: driver.publish_catalog(catalogue_of(app))):
+            return None
+        services = None if app.lifespan is None else await stack.enter_async_context(app.lifespan())
+        stack.enter_context(bound(app))
+        loop = asyncio.get_running_loop()
+        stack.enter_context(tracked(loop))
+        threads = Threads(self._settings.concurrency * 2)
+        crew = Crew(
+            driver,
+            app.registry.jobs.values(),
+            identity,
+            self._settings,
+            self._trouble,
+            lambda steps: host_of(app, self._settings, loop, threads, services, steps),
+            self._take_order,
+        )
+        self._crew = crew
+        crew.keeper.start()
+        stack.push_async_callback(crew.keeper.stop)
+        stack.push_async_callback(crew.close)
+        if not await self._unless_stopped(crew.keeper.ready()):
+            return None
+        return crew
+
+    async def _work(self, crew: Crew, stack: contextlib.AsyncExitStack) -> None:
+        await stack.enter_async_context(self._app.driver.subscribe(crew.signalled))
+        me = crew.identity
+        emit(
+            logging.INFO,
+            "jobs.worker.started",
+            f"serving {', '.join(me.queues)} with {me.concurrency} slots, {len(me.names)} jobs",
+            worker_id=me.worker_id,
+        )
+        background = {
+            asyncio.create_task(crew.heartbeat.run()),
+            asyncio.create_task(crew.reaper.run()),
+            asyncio.create_task(crew.chores.run()),
+        }
+        claiming = asyncio.create_task(crew.claimer.run())
+        asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
+        try:
+            ended, _ = await asyncio.wait({asked, claiming, *background}, return_when=asyncio.FIRST_COMPLETED)
+            await drain(crew, claiming, self._settings, self._stop)
+            for task in ended:
+                # None of these ends by itself: one that did has a fault, and this process must not go on without it.
+                task.result()
+        finally:
+            for task in (asked, claiming, *background):
+                task.cancel()
+            await asyncio.gather(asked, claiming, *background, return_exceptions=True)
+        crew.heartbeat.state = "stopped"
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(crew.heartbeat.once(), LAST_WORD_WITHIN)
+
+    def _take_order(self, order: WorkerOrder) -> None:
+        """Obeys what an operator asked of this worker; told with every heartbeat, `NONE` included."""
+        if order is WorkerOrder.EXIT:
+            self.stop()
+        elif order is not self._ordered and self._crew is not None and self._stop.stage is Stop.NO:
+            self._ordered = order
+            self._crew.pause(paused=order is WorkerOrder.DRAIN)
+            if self._handing_back is not None:
+                self._handing_back.cancel()
+            self._handing_back = asyncio.create_task(self._hand_back_later(self._crew)) if order is WorkerOrder.DRAIN else None
+
+    async def _hand_back_later(self, crew: Crew) -> None:
+        await asyncio.sleep(self._settings.grace.total_seconds())
+        await hand_back_rest(crew)
+
+    async def _opened(self, stack: contextlib.AsyncExitStack) -> bool:
+        """Opens the application, waiting for a database that is away; False when the stop came first."""
+        if not await self._patiently("connecting", lambda: self._app.open(role="worker")):
+            return False
+        stack.push_async_callback(self._app.close)
+        return True
+
+    async def _patiently(self, doing: str, call: Callable[[], Awaitable[None]]) -> bool:
+        """Calls until the database answers; False when the stop came first."""
+        failures = 0
+        while self._stop.stage is Stop.NO:
+            try:
+                if not await self._unless_stopped(call()):
+                    return False
+            except DriverUnavailable as error:
+                failures += 1
+                self._trouble.failed("jobs.worker.start-failed", doing, error)
+                await self._unless_stopped(asyncio.sleep(STARTS.after(failures)))
+            else:
+                self._trouble.answered()
+                return True
+        return False
+
+    async def _unless_stopped(self, work: Awaitable[None]) -> bool:
+        """Awaits `work`, or cancels it when a stop is asked for; True when it has ended by itself."""
+        task = asyncio.ensure_future(work)
+        asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                return True
+            return False
+        finally:
+            for each in (task, asked):
+                each.cancel()
+            await asyncio.gather(task, asked, return_exceptions=True)

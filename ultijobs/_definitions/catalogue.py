@@ -1,0 +1,85 @@
+"""Declarations as the catalogue stores them: what operators know of an application without its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ultijobs._definitions.backfill import BackfillHandle
+from ultijobs._definitions.handle import JobHandle
+from ultijobs._definitions.registry import Registry
+from ultijobs._definitions.task import TaskHandle
+from ultijobs._durations import milliseconds
+from ultijobs._queue.records import CatalogEntry
+from ultijobs._retry import RetryPolicy
+
+__all__ = ["catalogue"]
+
+
+def catalogue(
+    registry: Registry, *, redact: Sequence[str], code_version: str | None, environment: str | None
+) -> list[CatalogEntry]:
+    """One entry per job, task and backfill."""
+
+    def entry(kind: str, name: str, queue: str | None, declaration: dict[str, Any]) -> CatalogEntry:
+        return CatalogEntry(kind, name, queue, {**declaration, "redact": list(redact)}, code_version, environment)
+
+    def entries() -> Iterator[CatalogEntry]:
+        for job in registry.jobs.values():
+            yield entry(job.kind, job.name, job.queue, _job(job))
+        for task in registry.tasks.values():
+            yield entry(task.kind, task.name, None, _task(task))
+        for backfill in registry.backfills.values():
+            yield entry(backfill.kind, backfill.name, backfill.queue, _backfill(backfill))
+
+    return list(entries())
+
+
+def _job(handle: JobHandle[Any]) -> dict[str, Any]:
+    return {
+        "priority": handle.priority,
+        "retry": _retry(handle.retry),
+        "timeout_ms": _ms(handle.timeout),
+        "step_timeout_ms": _ms(handle.step_timeout),
+        "event_poll_ms": _ms(handle.event_poll),
+        "concurrency": handle.concurrency,
+        "unique": handle.unique.value,
+        "tenant": "none" if handle.tenant == "none" else "by input",
+    }
+
+
+def _task(handle: TaskHandle) -> dict[str, Any]:
+    return {
+        "cron": handle.cron,
+        "tz": handle.tz,
+        "catch_up": handle.catch_up,
+        "max_catch_up": handle.max_catch_up,
+    }
+
+
+def _backfill(handle: BackfillHandle[Any]) -> dict[str, Any]:
+    return {
+        "retry": _retry(handle.retry),
+        "timeout_ms": _ms(handle.timeout),
+        "batch": handle.batch,
+        "rate": handle.rate,
+        "requires": handle.requires,
+        "environments": list(handle.environments),
+        "tenant": handle.tenant,
+    }
+
+
+def _retry(policy: RetryPolicy) -> dict[str, Any]:
+    return {
+        "attempts": policy.attempts,
+        "backoff": policy.backoff,
+        "delay_ms": milliseconds(policy.delay),
+        "max_delay_ms": milliseconds(policy.max_delay),
+        "jitter": policy.jitter,
+        "dead_letter": policy.dead_letter,
+    }
+
+
+def _ms(duration: timedelta | None) -> int | None:
+    return None if duration is None else milliseconds(duration)
