@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ultijobs._steps.context import Context, current
     from ultijobs._steps.step import Step
     from ultijobs._steps.sync_step import SyncStep
+    from ultijobs._worker.worker import Worker
     from ultijobs.app import App
     from ultijobs.errors import UltijobsError
 
@@ -50,6 +51,7 @@ __all__ = [
     "SyncStep",
     "Terminal",
     "UltijobsError",
+    "Worker",
     "backfill",
     "cross_tenant",
     "current",
@@ -74,6 +76,7 @@ _HOMES: Final = {
     "ultijobs._steps.context": ("Context", "current"),
     "ultijobs._steps.step": ("Step",),
     "ultijobs._steps.sync_step": ("SyncStep",),
+    "ultijobs._worker.worker": ("Worker",),
     "ultijobs.app": ("App",),
     "ultijobs.errors": ("UltijobsError",),
 }

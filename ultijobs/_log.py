@@ -116,6 +116,5 @@ def _fields(record: logging.LogRecord) -> list[tuple[str, object]]:
     return known + [(key, value) for key, value in fields.items() if key not in FIELDS]
 
 
-
 def _one_line(text: str) -> str:
     return inert(text, line=True)

@@ -1,4 +1,4 @@
-"""Effects of handlers, written by a connection of their own in autocommit: what ran is counted apart from the product."""
+"""Effects of handlers, written by a connection of their own in autocommit: what ran is counted apart from the queue."""
 
 from __future__ import annotations
 

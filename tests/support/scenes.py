@@ -17,9 +17,9 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-import ultijobs_cli
 
 import ultijobs
+import ultijobs_cli
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 PATHS = [str(Path(package.__file__ or "").parents[1]) for package in (ultijobs, ultijobs_cli)] + [str(ROOT)]
 EFFECTS = """\
 create table if not exists fx (
-  n bigint generated always as identity, job_id uuid, step text, attempt int, pid int, at timestamptz default clock_timestamp())"""
+  n bigint generated always as identity,
+  job_id uuid, step text, attempt int, pid int, at timestamptz default clock_timestamp())"""
 
 
 @dataclass
@@ -59,7 +60,9 @@ class WorkerProcess:
         self.signal(signal.SIGTERM)
 
     async def exit_code(self, within: float = 15.0) -> int:
-        code = await eventually(lambda: (self.process.poll(),) if self.process.poll() is not None else (), within=within)
+        code = await eventually(
+            lambda: (self.process.poll(),) if self.process.poll() is not None else (), within=within
+        )
         return int(code[0])
 
     def text(self) -> str:
@@ -162,7 +165,9 @@ class Scene:
         self.workers.append(worker)
         return worker
 
-    async def worker(self, name: str = "w1", *, url: str | None = None, ready: bool = True, **options: Any) -> WorkerProcess:
+    async def worker(
+        self, name: str = "w1", *, url: str | None = None, ready: bool = True, **options: Any
+    ) -> WorkerProcess:
         """A worker with short times, once it has started; `url` is where it finds the database."""
         flags = {"lease": "3s", "poll": "0.2s", "grace": "5s", "concurrency": 4, "name": name, **options}
         words = [word for key, value in flags.items() for word in (f"--{key.replace('_', '-')}", str(value))]

@@ -177,7 +177,7 @@ async def writes_after_cancel(input: Ask, step: Step) -> None:
     except asyncio.CancelledError:
         try:
             await step.run("late", mark, "late")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, its kind is the effect
             await effect(f"refused {getattr(error, 'code', type(error).__name__)}")
         raise
 

@@ -1,4 +1,4 @@
-"""Runs one worker of an application, as the command line does: `python -m tests.support.worker_main M:A --lease 3s …`."""
+"""Runs one worker, as the command line does: `python -m tests.support.worker_main M:A --lease 3s …`."""
 
 from __future__ import annotations
 

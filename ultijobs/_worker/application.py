@@ -30,6 +30,7 @@ from ultijobs.errors import CATALOGUE, JobConcurrencyUnenforceable, NotImplement
 
 __all__ = ["Application", "catalogue_of", "host_of", "identity_of", "refuse_unsupported"]
 
+
 class Application(Ambient, Protocol):
     """The part of `App` that a worker uses."""
 
@@ -120,7 +121,7 @@ def host_of(
         loop=loop,
         steps=steps,
         threads=threads,
-        classifier=Classifier({**app.classify}),
+        classifier=Classifier(dict(app.classify.items())),
         report=app.report,
         services=services,
         context=app.context,

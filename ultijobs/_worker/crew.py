@@ -30,7 +30,7 @@ GIVES_A_DUE_TIME = frozenset({Outcome.RETRIED, Outcome.SUSPENDED, Outcome.RETURN
 
 
 class Crew:
-    """Everything between the driver and the attempts of one process. `closing` makes what is claimed go straight back."""
+    """All between the driver and the attempts of one process. While `closing`, what is claimed goes straight back."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Crew:
         finally:
             self.claimer.slot_freed()
             if settlement is not None:
-                if settlement.outcome is Outcome.RETURNED and settlement.error_code is not None:
+                if flight.body.unreadable:
                     # A newer release's record: this process would only hand it back again.
                     self.claimer.skip.add(settlement.id)
                 self.settler.put(flight, settlement)

@@ -24,6 +24,11 @@ class Body(Protocol):
         """The monotonic time at which `check` has something to do."""
         ...
 
+    @property
+    def unreadable(self) -> bool:
+        """True when the run holds a newer release's record, so that this process must leave the job alone."""
+        ...
+
     def beat(self, now: float) -> Beat | None:
         """The renewal to send; None when the lease is to lapse."""
         ...

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 from ultijobs._ids import new_id
@@ -22,6 +24,8 @@ from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
 
 __all__ = ["Heartbeat", "Identity"]
+
+STATM: Final = Path("/proc/self/statm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,7 @@ class Heartbeat:
 def _rss() -> int:
     """Resident memory now where /proc tells it, else its peak."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize()
+        return int(STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024

@@ -1,8 +1,8 @@
-"""How jobs whose worker vanished are delivered again: by the declarations here, and by the catalogue for other names."""
+"""How jobs whose worker vanished are delivered again: by the declarations here, by the catalogue for other names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -30,14 +30,13 @@ def catalogue_policies(entries: Iterable[CatalogEntry]) -> dict[str, CrashPolicy
     found: dict[str, CrashPolicy] = {}
     for entry in entries:
         retry = entry.declaration.get("retry")
-        if isinstance(retry, Mapping):
-            policy = _read(entry.name, retry)
-            if policy is not None:
-                found[entry.name] = policy
+        policy = _read(entry.name, retry)
+        if policy is not None:
+            found[entry.name] = policy
     return found
 
 
-def _read(name: str, retry: Mapping[str, Any]) -> CrashPolicy | None:
+def _read(name: str, retry: Any) -> CrashPolicy | None:
     try:
         return CrashPolicy(
             name=name,

@@ -40,9 +40,9 @@ class Child:
 def supervise(command: Sequence[str], count: int, *, env: Mapping[str, str] | None = None) -> int:
     """Keeps `count` processes of `command` running until a signal; returns the exit code for this process.
 
-    SIGTERM and SIGINT go on to each child once, so that the first drains and the second hands back at once. A child that
-    exits 0 by itself was told to and is not replaced; one that cannot start (4) ends all. A child that crashes young
-    five times in a row ends all with 1.
+    SIGTERM and SIGINT go on to each child once: the first drains, the second hands back at once. A child that exits 0
+    by itself was told to and is not replaced; one that cannot start (4) ends all. A child that crashes young five times
+    in a row ends all with 1.
     """
     stop = StopRequest()
     reading, writing = os.pipe()
@@ -115,7 +115,7 @@ class _Fleet:
         child.again_at = None
         child.started = now
         # In a group of its own, a terminal's ctrl-c reaches it through this process alone: once.
-        child.process = subprocess.Popen(
+        child.process = subprocess.Popen(  # noqa: S603 - the command is this program's own
             self._command, env=self._env, pass_fds=(self._pipe,), process_group=0, stdin=subprocess.DEVNULL
         )
 

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from ultijobs._durations import Duration, parse
 from ultijobs.errors import Invariant
@@ -41,7 +41,7 @@ def settings(
     name: str | None,
 ) -> Settings:
     """Raises `Invariant` or `DurationInvalid`, naming the option."""
-    if isinstance(queues, str) or (queues is not None and not all(isinstance(q, str) and q for q in queues)):
+    if isinstance(queues, str) or (queues is not None and not all(_is_text(queue) for queue in queues)):
         raise Invariant(f"Worker: queues is {queues!r}", fix='give queues=["default", …], or leave it out for all')
     if queues is not None and not queues:
         raise Invariant("Worker: queues is empty", fix="name a queue, or leave queues= out for all of them")
@@ -50,7 +50,7 @@ def settings(
             f"Worker: concurrency is {concurrency!r}; it must be a whole number from 1 to {MOST_CONCURRENCY}",
             fix="set concurrency= to the number of jobs that run at once in this process",
         )
-    if name is not None and (not isinstance(name, str) or not name.strip()):
+    if name is not None and not _is_text(name):
         raise Invariant(f"Worker: name is {name!r}", fix="give a name, or leave it out for host and pid")
     return Settings(
         worker_id=name or f"{socket.gethostname()}:{os.getpid()}",
@@ -60,6 +60,10 @@ def settings(
         grace=parse(grace, what="Worker: grace"),
         poll=_at_least(poll, LEAST_POLL, "poll"),
     )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _at_least(value: Duration, least: timedelta, option: str) -> timedelta:

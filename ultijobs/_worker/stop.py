@@ -6,17 +6,15 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from enum import IntEnum
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 __all__ = ["PARENT_FD", "Stop", "StopRequest", "on_parent_death"]
 
 PARENT_FD: Final = "ULTIJOBS_PARENT_FD"
 """The environment variable that names the pipe on which a worker process sees its supervisor die."""
-
-Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Stop(IntEnum):
@@ -61,7 +59,7 @@ class StopRequest:
             self._waiters.remove(entry)
 
     @contextlib.contextmanager
-    def on_signals(self) -> Iterator[None]:
+    def on_signals(self) -> Generator[None]:
         """SIGTERM and SIGINT ask here, in the main thread; elsewhere nothing is changed."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -70,9 +68,7 @@ class StopRequest:
         def handle(_number: int, _frame: FrameType | None) -> None:
             self.ask()
 
-        before: dict[int, Handler] = {}
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, handle)
+        before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
@@ -81,7 +77,7 @@ class StopRequest:
 
 
 @contextlib.contextmanager
-def on_parent_death(stop: StopRequest, fd: int | None) -> Iterator[None]:
+def on_parent_death(stop: StopRequest, fd: int | None) -> Generator[None]:
     """Drains when the other end of the pipe `fd` is closed: the supervisor that started this process is gone."""
     if fd is None:
         yield

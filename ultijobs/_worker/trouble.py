@@ -59,7 +59,7 @@ class Trouble:
 
     def answered(self) -> None:
         """The database answered."""
-        if self._since is None:
+        if not self.away:
             return
         with self._lock:
             since, self._since = self._since, None

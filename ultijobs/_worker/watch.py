@@ -58,7 +58,7 @@ class LoopWatch:
             self._worst = max(self._worst, time.monotonic() - asked)
 
     def _tell(self, lasted: float) -> None:
-        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only view of another thread's stack
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the only view of another thread's stack
         flight = self._blocker(frame)
         if flight is not None:
             if flight.watched:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from ultijobs._coalesce import Backoff
-from ultijobs._durations import Duration
 from ultijobs._definitions.ambient import bound
+from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
 from ultijobs._log import emit
 from ultijobs._queue.records import WorkerOrder
@@ -175,7 +175,9 @@ class Worker:
             self._crew.pause(paused=order is WorkerOrder.DRAIN)
             if self._handing_back is not None:
                 self._handing_back.cancel()
-            self._handing_back = asyncio.create_task(self._hand_back_later(self._crew)) if order is WorkerOrder.DRAIN else None
+            self._handing_back = (
+                asyncio.create_task(self._hand_back_later(self._crew)) if order is WorkerOrder.DRAIN else None
+            )
 
     async def _hand_back_later(self, crew: Crew) -> None:
         await asyncio.sleep(self._settings.grace.total_seconds())

@@ -84,9 +84,9 @@ class Rig:
 
     def flight(self, lease_no: int = 1) -> tuple[Flight, FakeBody]:
         now = datetime.now(UTC)
-        id = new_id()
+        own = new_id()
         job = ClaimedJob(
-            id=id, run_id=id, name="mail", queue="default", tenant_id=None, lane="", priority=0, attempt=1,
+            id=own, run_id=own, name="mail", queue="default", tenant_id=None, lane="", priority=0, attempt=1,
             max_attempts=3, claims=1, lease_no=lease_no, input="null", unique=UniqueMode.LIVE, run_at=now,
             created_at=now, claimed_at=now,
         )  # fmt: skip
@@ -173,7 +173,13 @@ async def test_one_failed_renewal_is_a_warning(rig: Rig, caplog: pytest.LogCaptu
     ],
 )
 async def test_what_the_database_answers_ends_the_body_once(
-    rig: Rig, caplog: pytest.LogCaptureFixture, answer: BeatAnswer, phase: Phase, ending: Ending, counter: str, lines: int
+    rig: Rig,
+    caplog: pytest.LogCaptureFixture,
+    answer: BeatAnswer,
+    phase: Phase,
+    ending: Ending,
+    counter: str,
+    lines: int,
 ):
     rig.link.answer = lambda _: answer
     flight, body = rig.flight()
