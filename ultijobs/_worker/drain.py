@@ -48,7 +48,8 @@ async def drain(crew: Crew, claiming: asyncio.Task[None], settings: Settings, st
     claiming.cancel()
     await hand_back_rest(crew)
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(crew.settler.drained(), SETTLES_WITHIN)
+        async with asyncio.timeout(SETTLES_WITHIN):
+            await crew.settler.drained()
 
 
 async def hand_back_rest(crew: Crew) -> None:

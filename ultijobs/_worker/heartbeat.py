@@ -80,7 +80,8 @@ class Heartbeat:
             self._hurry.clear()
             await self.once()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), interval)
+                async with asyncio.timeout(interval):
+                    await self._hurry.wait()
 
     async def once(self) -> None:
         try:

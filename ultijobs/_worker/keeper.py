@@ -135,15 +135,18 @@ class LeaseKeeper:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), max(LEAST_WAIT, next_at - time.monotonic()))
+                    async with asyncio.timeout(max(LEAST_WAIT, next_at - time.monotonic())):
+                        await self._hurry.wait()
                 self._hurry.clear()
                 try:
                     if link is None:
                         link = self._make_link()
-                        await asyncio.wait_for(link.open(), OPENS_WITHIN)
+                        async with asyncio.timeout(OPENS_WITHIN):
+                            await link.open()
                         self._post(self._ready.set)
                     started = time.monotonic()
-                    await asyncio.wait_for(self._renew(link), self._seconds / 2)
+                    async with asyncio.timeout(self._seconds / 2):
+                        await self._renew(link)
                 except Exception as error:  # noqa: BLE001 - whatever went wrong, the next try has a new connection
                     failures += 1
                     self._warn(error)
@@ -236,4 +239,5 @@ def tell_lost(flight: Flight, why: str, worker_id: str) -> None:
 
 async def _closed(link: LeaseLink) -> None:
     with contextlib.suppress(Exception):
-        await asyncio.wait_for(link.close(), CLOSES_WITHIN)
+        async with asyncio.timeout(CLOSES_WITHIN):
+            await link.close()

@@ -164,7 +164,8 @@ class Worker:
             await asyncio.gather(asked, claiming, *background, return_exceptions=True)
         crew.heartbeat.state = "stopped"
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(crew.heartbeat.once(), LAST_WORD_WITHIN)
+            async with asyncio.timeout(LAST_WORD_WITHIN):
+                await crew.heartbeat.once()
 
     def _take_order(self, order: WorkerOrder) -> None:
         """Obeys what an operator asked of this worker; told with every heartbeat, `NONE` included."""
