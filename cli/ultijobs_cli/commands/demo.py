@@ -36,9 +36,10 @@ async def demo(
         Path | None, typer.Option("--dir", metavar="DIR", help="Where its database lives between two demos.")
     ] = None,
 ) -> Report:
-    """Audits the Python distributions installed here, as durable jobs on an embedded PostgreSQL.
+    """Shows ultijobs at work on an embedded PostgreSQL.
 
-    One job per distribution reads its RECORD, hashes its files against it and stores a report. Exits 0 when no
+    It audits the Python distributions installed here: one job each reads its RECORD, hashes its files against it and
+    stores a report. Exits 0 when no
     acknowledged job was lost and none is left running without a worker; whatever it started is stopped again.
 
     $ ultijobs demo
