@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Final, cast
+from typing import Final
 
 from ultijobs._queue.driver import Driver
 from ultijobs.errors import Invariant, NotImplementedYet
@@ -29,16 +27,18 @@ def driver_for(url: str, schema: str = "public") -> Driver:
         raise NotImplementedYet(f"the {_LATER[scheme]} driver is not built yet", fix=_FIX)
     match scheme:
         case "postgresql" | "postgres":
-            return _load("ultijobs.postgres", "PostgresDriver")(url, schema=schema)
+            from ultijobs.postgres import PostgresDriver  # noqa: PLC0415 - asyncpg is loaded when it is asked for
+
+            return PostgresDriver(url, schema)
         case "embedded":
             if not rest:
                 raise Invariant("embedded: names no directory", fix="write embedded:DIR, such as embedded:.ultijobs")
-            return _load("ultijobs.postgres.embedded", "EmbeddedDriver")(rest, schema=schema)
+            from ultijobs.postgres.embedded import EmbeddedDriver  # noqa: PLC0415 - as above
+
+            return EmbeddedDriver(rest, schema)
         case "memory":
-            return _load("ultijobs.memory", "MemoryDriver")()
+            from ultijobs.memory import MemoryDriver  # noqa: PLC0415 - as above
+
+            return MemoryDriver()
         case _:
             raise Invariant(f"no driver answers to the scheme {scheme[:20]!r}", fix=_FIX)
-
-
-def _load(module: str, name: str) -> Callable[..., Driver]:
-    return cast("Callable[..., Driver]", getattr(import_module(module), name))

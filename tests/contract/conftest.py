@@ -13,7 +13,7 @@ from tests.contract.harness import Harness, memory_harness, postgres_harness
 from tests.contract.recording import Calls, contract_methods
 from tests.support.servers import Server
 
-KINDS = ("memory",)
+KINDS = ("memory", "postgres")
 HERE = Path(__file__).parent
 CALLS = pytest.StashKey[dict[str, Calls]]()
 

@@ -28,6 +28,20 @@ def test_a_password_is_never_repeated(url: str) -> None:
     assert "secret" not in " ".join(caught.value.lines())
 
 
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("postgresql://u:secret@h/db", "PostgresDriver"),
+        ("postgres://h/db", "PostgresDriver"),
+        ("memory:", "MemoryDriver"),
+    ],
+)
+def test_a_scheme_names_its_driver_and_shows_no_password(url: str, kind: str) -> None:
+    driver = driver_for(url, "jobs")
+    assert type(driver).__name__ == kind
+    assert "secret" not in driver.url
+
+
 def test_no_backing_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, ultijobs._connect, ultijobs.inspection; print([m for m in sys.modules if 'asyncpg' in m])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -26,6 +26,7 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    WaitingOn,
     WorkerRow,
 )
 from ultijobs._queue.where import ANY, Where
@@ -37,13 +38,13 @@ from ultijobs.inspection.overview import overview
 from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
 from ultijobs.inspection.redaction import patterns_of, redact
-from ultijobs.inspection.why import Gates, explain, with_reasons
+from ultijobs.inspection.why import Gates, explain
 
 __all__ = ["Inspector"]
 
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
-_WAITS: Final = frozenset({JobState.READY, JobState.DELAYED, JobState.SUSPENDED})
+_GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
 
 class Inspector:
@@ -108,10 +109,7 @@ class Inspector:
             raise Invariant(
                 f"limit is {limit}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
             )
-        page = await self._store.jobs(_where(where), sort=sort, after=after, limit=limit)
-        if not any(row.state in _WAITS for row in page.rows):
-            return page
-        return JobPage(with_reasons(page.rows, await self._gates(), page.as_of), page.next, page.as_of)
+        return await self._store.jobs(_where(where), sort=sort, after=after, limit=limit)
 
     async def count(self, where: Where | str, *, cap: int = 10_000) -> Count:
         """How many jobs match, counted up to `cap`."""
@@ -148,8 +146,6 @@ class Inspector:
         row = await self._row(id, tenant)
         catalog = await self._store.catalog()
         text = await self._store.input(id) if with_input else None
-        if row.state in _WAITS:
-            [row] = with_reasons([row], await self._gates(), await self._store.now())
         return JobDetail(
             row=row,
             steps=await self._store.steps(row.run_id),
@@ -162,7 +158,9 @@ class Inspector:
         """Why the job is where it is, since when, who holds it and what frees it. Raises `JobUnknown`."""
         row = await self._row(id, tenant)
         steps = await self._store.steps(row.run_id) if row.state == JobState.SUSPENDED else []
-        gates = await self._gates() if row.state in _WAITS else Gates((), ())
+        gates = Gates((), ())
+        if row.waiting_on in _GATED:
+            gates = Gates(await self._store.queues(), await self._store.workers())
         return explain(row, steps, gates, await self._store.now())
 
     async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:
@@ -217,9 +215,6 @@ class Inspector:
         if row is None:
             raise JobUnknown(f"there is no job {id}")
         return row
-
-    async def _gates(self) -> Gates:
-        return Gates(await self._store.queues(), await self._store.workers())
 
 
 def _where(where: Where | str) -> Where:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from ultijobs._queue.records import JobState, StepRecord, StepStatus
@@ -12,7 +12,7 @@ from ultijobs._queue.views import JobRow, QueueRow, WaitingOn, WorkerRow
 from ultijobs.inspection.commands import instant
 from ultijobs.inspection.models import Why
 
-__all__ = ["Gates", "explain", "gate_of", "with_reasons"]
+__all__ = ["Gates", "explain"]
 
 _LIVE_WORKERS = frozenset({"healthy", "idle", "wedged"})
 
@@ -32,29 +32,10 @@ class Gates:
         return [w for w in self.workers if w.state in _LIVE_WORKERS and queue in w.queues and name in w.names]
 
 
-def gate_of(row: JobRow, gates: Gates) -> WaitingOn | None:
-    """What a due row waits for; None when a worker may claim it at its next poll."""
-    if row.behind is not None:
-        return WaitingOn.BEHIND
-    queue = gates.queue(row.queue)
-    if queue is not None and queue.state == "paused":
-        return WaitingOn.PAUSED
-    serving = gates.serving(row.queue, row.name)
-    if not serving:
-        return WaitingOn.NO_WORKER
-    return WaitingOn.SLOT if all(w.free_slots <= 0 for w in serving) else None
-
-
-def with_reasons(rows: Sequence[JobRow], gates: Gates, now: datetime) -> list[JobRow]:
-    """The rows of a list with `waiting_on` filled in, from what a list can know."""
-    return [replace(row, waiting_on=_reason(row, gates, now)) for row in rows]
-
-
 def explain(row: JobRow, steps: Sequence[StepRecord], gates: Gates, now: datetime) -> Why:
-    """The reason for one row, with holder, since and the way out."""
-    reason = _reason(row, gates, now, steps)
-    since, holder, frees = _told(_Case(row, steps, gates, now), reason)
-    return Why(row.id, row.state, reason, since, holder, frees)
+    """Holder, since and the way out, for the reason that the store gave for this row."""
+    since, holder, frees = _told(_Case(row, steps, gates, now), row.waiting_on)
+    return Why(row.id, row.state, row.waiting_on, since, holder, frees)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +48,6 @@ class _Case:
 
 _Told = tuple[datetime, str | None, str]
 """Since when, the holder, what frees it."""
-
-
-def _reason(row: JobRow, gates: Gates, now: datetime, steps: Sequence[StepRecord] = ()) -> WaitingOn | None:
-    waits = row.state in {JobState.READY, JobState.DELAYED, JobState.SUSPENDED}
-    if waits and (row.behind is not None or row.run_at <= now):
-        return gate_of(row, gates)
-    if row.state == JobState.SUSPENDED:
-        waiting = any(s.status == StepStatus.WAITING for s in steps)
-        return WaitingOn.EVENT if waiting else row.waiting_on or WaitingOn.SLEEP
-    if row.state in {JobState.READY, JobState.DELAYED}:
-        return WaitingOn.BACKOFF if row.attempt or row.error_code else WaitingOn.DELAY
-    return None
 
 
 def _told(case: _Case, reason: WaitingOn | None) -> _Told:

@@ -8,26 +8,36 @@ from datetime import timedelta
 from uuid import UUID
 
 from ultijobs._queue.records import (
+    ActResult,
+    CatalogEntry,
     ClaimAsk,
     ClaimedJob,
     CrashPolicy,
     Enqueued,
     NewJob,
     Reaped,
+    RequeueAsk,
     Settlement,
     Signal,
     StepAnswer,
     StepRecord,
     StepWrite,
     Verdict,
+    WorkerBeat,
+    WorkerOrder,
 )
+from ultijobs._queue.views import ActivityEntry
+from ultijobs.postgres import activity, catalog, history, queues, workers
+from ultijobs.postgres.cancel import cancel
 from ultijobs.postgres.claims import Claimer
 from ultijobs.postgres.dsn import Dsn
 from ultijobs.postgres.enqueue import Enqueuer
+from ultijobs.postgres.inspection import PostgresInspection
 from ultijobs.postgres.leases import PostgresLeaseLink, reap
 from ultijobs.postgres.links import Links, Place
 from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
+from ultijobs.postgres.requeue import requeue
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
@@ -38,8 +48,9 @@ __all__ = ["PostgresDriver"]
 class PostgresDriver:
     """A queue in one schema of a PostgreSQL database.
 
-    Connections are opened as they are needed, one per kind of work (claims, settlements, steps, enqueues, control), and
-    replaced when they are lost; while the database is away each call raises `DriverUnavailable` after a bounded time.
+    Connections are opened as they are needed, one per kind of work (claims, settlements, steps, enqueues, control,
+    inspection), and replaced when they are lost; while the database is away each call raises `DriverUnavailable` after
+    a bounded time.
     A driver belongs to the loop that opened it; its lease link belongs to the loop that opens that.
     """
 
@@ -55,6 +66,8 @@ class PostgresDriver:
         self._enqueues = Links(self._place, size=2, limit=30.0, hot=True)
         self._transactions = Links(self._place, size=8, limit=30.0)
         self._control = Links(self._place, size=2, limit=30.0)
+        self._reads = Links(self._place, size=2, limit=2.0, read_only=True)
+        self._inspect = PostgresInspection(self._reads, self._control, self._sql)
         self._claimer = Claimer(self._claims, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
 
@@ -65,6 +78,10 @@ class PostgresDriver:
     @property
     def schema(self) -> str:
         return self._sql.schema
+
+    @property
+    def inspect(self) -> PostgresInspection:
+        return self._inspect
 
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""
@@ -82,6 +99,7 @@ class PostgresDriver:
             self._enqueues,
             self._transactions,
             self._control,
+            self._reads,
         ):
             await links.close()
 
@@ -110,6 +128,41 @@ class PostgresDriver:
 
     async def record_steps(self, writes: Sequence[StepWrite]) -> list[StepAnswer]:
         return await record_steps(self._steps, self._sql, writes)
+
+    # -- acts ------------------------------------------------------------------------------------------
+    async def requeue(self, ask: RequeueAsk) -> list[ActResult]:
+        return await requeue(self._control, self._sql, ask)
+
+    async def cancel(
+        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
+    ) -> list[ActResult]:
+        return await cancel(self._control, self._sql, ids, reason, tenant)
+
+    async def pause(self, queue: str, *, actor: str, reason: str | None, duration: timedelta | None) -> bool:
+        return await queues.pause(self._control, self._sql, queue, actor, reason, duration)
+
+    async def resume(self, queue: str) -> bool:
+        return await queues.resume(self._control, self._sql, queue)
+
+    async def order_worker(self, worker_id: str, order: WorkerOrder) -> int:
+        return await workers.order_worker(self._control, self._sql, worker_id, order)
+
+    async def open_activity(self, entry: ActivityEntry) -> UUID:
+        return await activity.open_activity(self._control, self._sql, entry)
+
+    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> None:
+        await activity.close_activity(self._control, self._sql, id, matched, done, refused, failed)
+
+    # -- what workers tell -----------------------------------------------------------------------------
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder:
+        return await workers.beat(self._control, self._sql, beat)
+
+    async def publish_catalog(self, entries: Sequence[CatalogEntry]) -> None:
+        await catalog.publish(self._control, self._sql, entries)
+
+    async def housekeep(self) -> None:
+        await history.make_days_ahead(self._control, self._sql)
+        await workers.forget(self._control, self._sql)
 
     # -- hints and transactions ------------------------------------------------------------------------
     def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:

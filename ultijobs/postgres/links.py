@@ -70,7 +70,9 @@ class Place:
         """The same database for another thread: its back-off is its own."""
         return Place(self.dsn, self.role)
 
-    async def connect(self, *, role: str | None = None, limit: float = 5.0, hot: bool = False) -> Connection[Record]:
+    async def connect(
+        self, *, role: str | None = None, limit: float = 5.0, hot: bool = False, read_only: bool = False
+    ) -> Connection[Record]:
         """Raises `DriverUnavailable`; waits out the back-off that an earlier failure left."""
         await self.gate.wait()
         arguments = self.dsn.connect_arguments(role or self.role)
@@ -83,6 +85,7 @@ class Place:
                 "tcp_keepalives_interval": "10",
                 "tcp_keepalives_count": "3",
                 **(_HOT if hot else {}),
+                **({"default_transaction_read_only": "on"} if read_only else {}),
             }
         try:
             connection: Connection[Record] = await asyncpg.connect(**arguments, timeout=CONNECT_WITHIN)
@@ -114,12 +117,20 @@ class Links:
     """
 
     def __init__(
-        self, place: Place, *, size: int = 1, limit: float = 5.0, hot: bool = False, role: str | None = None
+        self,
+        place: Place,
+        *,
+        size: int = 1,
+        limit: float = 5.0,
+        hot: bool = False,
+        role: str | None = None,
+        read_only: bool = False,
     ) -> None:
         self._place: Final = place
         self._limit: Final = limit
         self._hot: Final = hot
         self._role: Final = role
+        self._read_only: Final = read_only
         self._idle: Final[deque[_Held]] = deque()
         self._turns: Final = asyncio.Semaphore(size)
         self._ending: Final[set[asyncio.Task[None]]] = set()
@@ -147,7 +158,7 @@ class Links:
                 yield connection
                 return
             # A pooler may take the server away between the messages of one statement, but not inside a transaction.
-            async with connection.transaction():
+            async with connection.transaction(readonly=self._read_only):
                 yield connection
 
     @asynccontextmanager
@@ -193,7 +204,10 @@ class Links:
             if not held.connection.is_closed():
                 await self._replan(held)
                 return held
-        return _Held(await self._place.connect(role=self._role, limit=self._limit, hot=self._hot))
+        connection = await self._place.connect(
+            role=self._role, limit=self._limit, hot=self._hot, read_only=self._read_only
+        )
+        return _Held(connection)
 
     async def _replan(self, held: _Held) -> None:
         """Drops generic plans that were made when the tables looked different."""

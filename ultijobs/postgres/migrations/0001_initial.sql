@@ -60,11 +60,14 @@ create index x_jobs_released on {schema}.x_jobs (name, (coalesce(tenant_id, '') 
 create index x_jobs_running on {schema}.x_jobs (name, id) where state = 'running';
 create index x_jobs_stopped on {schema}.x_jobs (finished_at, id) where state in ('dead', 'failed');
 create index x_jobs_cause on {schema}.x_jobs (stop_reason, fingerprint, finished_at) where state in ('dead', 'failed');
+create index x_jobs_retried on {schema}.x_jobs (fingerprint)
+  where fingerprint is not null and state in ('ready', 'running', 'suspended');
 create index x_jobs_behind on {schema}.x_jobs (behind) where behind is not null;
 
 -- What ended well, by day of its end; insert only, dropped by the day.
 create table {schema}.x_jobs_done (like {schema}.x_jobs including defaults) partition by range (finished_at);
 create index x_jobs_done_id on {schema}.x_jobs_done (id);
+create index x_jobs_done_cancelled on {schema}.x_jobs_done (id) where state = 'cancelled';
 create index x_jobs_done_finished on {schema}.x_jobs_done using brin (finished_at);
 create table {schema}.x_jobs_done_default partition of {schema}.x_jobs_done default;
 

@@ -1,0 +1,101 @@
+"""All reads of inspection on Postgres, each bounded, on a link that can only read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from ultijobs._queue.records import AttemptRecord, CatalogEntry, StepRecord
+from ultijobs._queue.views import (
+    ActivityRow,
+    Cause,
+    Count,
+    Health,
+    JobPage,
+    JobRow,
+    LeaseRow,
+    QueueRow,
+    Sort,
+    Stats,
+    WorkerRow,
+)
+from ultijobs._queue.where import Where
+from ultijobs.postgres import activity, catalog, causes, health, pages, reads, stats, workers
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.sql import Sql
+
+__all__ = ["PostgresInspection"]
+
+
+class PostgresInspection:
+    """`InspectionStore` on one kind of connection. Nothing here writes or waits for a row lock."""
+
+    __slots__ = ("_acting", "_links", "_sql")
+
+    def __init__(self, links: Links, acting: Links, sql: Sql) -> None:
+        """`acting` has the longer time limit that collecting the targets of an act needs."""
+        self._links = links
+        self._acting = acting
+        self._sql = sql
+
+    async def now(self) -> datetime:
+        now: datetime = await self._links.fetchval("select now()")
+        return now
+
+    async def stats(self, queue: str | None = None, tenant: str | None = None) -> Stats:
+        return await stats.stats(self._links, self._sql, queue, tenant)
+
+    async def queues(self) -> list[QueueRow]:
+        return (await stats.stats(self._links, self._sql, None, None)).queues
+
+    async def jobs(
+        self, where: Where, *, sort: Sort = Sort.NEWEST, after: str | None = None, limit: int = 100
+    ) -> JobPage:
+        return await pages.page(self._links, self._sql, where, sort, after, limit)
+
+    async def job(self, id: UUID, *, tenant: str | None = None) -> JobRow | None:
+        return await reads.job(self._links, self._sql, id, tenant)
+
+    async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
+        return await reads.resolve(self._links, self._sql, tail, tenant, limit)
+
+    async def input(self, id: UUID) -> str | None:
+        return await reads.input_of(self._links, self._sql, id)
+
+    async def steps(self, run_id: UUID) -> list[StepRecord]:
+        return await reads.steps(self._links, self._sql, run_id)
+
+    async def attempts(self, run_id: UUID) -> list[AttemptRecord]:
+        return await reads.attempts(self._links, self._sql, run_id)
+
+    async def count(self, where: Where, *, cap: int = 10_000) -> Count:
+        return await pages.count(self._links, self._sql, where, cap)
+
+    async def targets(
+        self, where: Where, *, as_of: datetime, after: UUID | None = None, limit: int = 500
+    ) -> list[UUID]:
+        return await pages.targets(self._acting, self._sql, where, as_of, after, limit)
+
+    async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]:
+        return await causes.causes(self._links, self._sql, where, limit)
+
+    async def due_names(
+        self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
+    ) -> Mapping[str, Count]:
+        return await stats.due_names(self._links, self._sql, queues, without, limit)
+
+    async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
+        return await reads.leases(self._links, self._sql, limit)
+
+    async def workers(self) -> list[WorkerRow]:
+        return await workers.workers(self._links, self._sql)
+
+    async def catalog(self, kind: str | None = None) -> list[CatalogEntry]:
+        return await catalog.catalog(self._links, self._sql, kind)
+
+    async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]:
+        return await activity.activity(self._links, self._sql, after, limit)
+
+    async def health(self) -> Health:
+        return await health.health(self._links, self._sql)

@@ -1,0 +1,211 @@
+"""Counts per queue and state in one statement: by streams, capped, and by estimate where history is long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from ultijobs._queue.records import JobState
+from ultijobs._queue.views import Count, QueueRow, Stats
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.rows import LIVE_WORKER
+from ultijobs.postgres.sql import Sql
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+
+__all__ = ["DUE_NAMES", "STATS", "due_names", "stats"]
+
+_CAP: Final = 10_000
+_STOPPED: Final = 20_000
+_HISTORY: Final = 20_000
+_NAMES_SEEN: Final = 2_000
+
+# A stream is (queue, lane, rank). Their heads are found by stepping over each stream, never by reading through it.
+_STREAMS: Final = """\
+streams as (
+  (select j.queue, j.lane, -j.priority as rank, 1 as n from {schema}.x_jobs j
+    where j.state in ('ready', 'suspended') and j.behind is null order by j.queue, j.lane, -j.priority limit 1)
+  union all
+  select x.queue, x.lane, x.rank, s.n + 1 from streams s cross join lateral (
+    select j.queue, j.lane, -j.priority as rank from {schema}.x_jobs j
+     where j.state in ('ready', 'suspended') and j.behind is null
+       and (j.queue, j.lane, -j.priority) > (s.queue, s.lane, s.rank)
+     order by j.queue, j.lane, -j.priority limit 1) x where s.n < 5000)"""
+
+_IN_STREAM: Final = (
+    "j.state in ('ready', 'suspended') and j.behind is null "
+    "and j.queue = s.queue and j.lane = s.lane and -j.priority = s.rank"
+)
+_MINE: Final = "($1::text is null or x.tenant_id = $1::text)"
+
+# $1 tenant, $2 queue, both or either null
+STATS: Final = f"""\
+with recursive {_STREAMS},
+mine as materialized (
+  select s.*, greatest(100, least({_CAP + 1}, 100000 / count(*) over (partition by s.queue))) as most
+    from streams s where $2::text is null or s.queue = $2::text),
+due as (
+  select s.queue, sum(d.ready) as ready, sum(d.suspended) as suspended, min(d.oldest) as oldest,
+    bool_or(d.seen >= s.most) as cut
+    from mine s cross join lateral (
+      select count(*) filter (where x.state = 'ready' and {_MINE}) as ready, count(*) as seen,
+             count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended,
+             min(x.due_at) filter (where x.state = 'ready' and {_MINE}) as oldest
+        from (select j.state, j.due_at, j.tenant_id from {{schema}}.x_jobs j
+               where {_IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit s.most) x) d
+   group by s.queue),
+later as (
+  select s.queue, sum(d.delayed) as delayed, sum(d.suspended) as suspended, bool_or(d.seen >= s.most) as cut
+    from mine s cross join lateral (
+      select count(*) filter (where x.state = 'ready' and {_MINE}) as delayed, count(*) as seen,
+             count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended
+        from (select j.state, j.tenant_id from {{schema}}.x_jobs j
+               where {_IN_STREAM} and j.run_at > now() order by j.run_at, j.id limit s.most) x) d
+   group by s.queue),
+behind as (
+  select x.queue, count(*) filter (where x.state = 'ready' and x.run_at <= now()) as ready,
+         count(*) filter (where x.state = 'ready' and x.run_at > now()) as delayed,
+         count(*) filter (where x.state = 'suspended') as suspended,
+         min(x.due_at) filter (where x.state = 'ready' and x.run_at <= now()) as oldest
+    from (select j.queue, j.state, j.run_at, j.due_at, j.tenant_id from {{schema}}.x_jobs j
+      where j.behind is not null limit {_CAP}) x
+   where {_MINE} group by x.queue),
+running as (
+  select x.queue, count(*) as running from {{schema}}.x_jobs x where x.state = 'running' and {_MINE} group by x.queue),
+seen_stopped as materialized (
+  select j.queue, j.state, j.tenant_id from {{schema}}.x_jobs j
+   where j.state in ('dead', 'failed') order by j.finished_at desc, j.id desc limit {_STOPPED + 1}),
+stopped as (
+  select x.queue, count(*) filter (where x.state = 'dead') as dead, count(*) filter (where x.state = 'failed') as failed
+    from seen_stopped x where {_MINE} group by x.queue),
+seen_history as materialized (
+  select x.queue, x.state, x.tenant_id from {{schema}}.x_jobs_done x limit {_HISTORY + 1}),
+history as (
+  select count(*) as seen, count(*) filter (where x.state = 'done' and {_MINE} and ($2::text is null
+    or x.queue = $2::text)) as done,
+         count(*) filter (where x.state = 'cancelled' and {_MINE} and ($2::text is null or x.queue = $2::text))
+           as cancelled
+    from seen_history x),
+workers as (
+  select q.queue, count(*) as workers, sum(w.concurrency) as capacity
+    from {{schema}}.x_workers w cross join lateral unnest(w.queues) q(queue) where {LIVE_WORKER} group by q.queue),
+names as (
+  select queue from mine union select queue from behind union select queue from running union select queue from stopped
+  union select queue from workers
+  union select queue from {{schema}}.x_queues where paused_at is not null and (resume_at is null or resume_at > now())
+  union select queue from {{schema}}.x_catalog where queue is not null)
+select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select count(*) from seen_stopped) as stopped_seen,
+       case when h.seen > {_HISTORY} then (
+         select coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint from pg_catalog.pg_inherits i
+           join pg_catalog.pg_class c on c.oid = i.inhrelid
+          where i.inhparent = '{{schema}}.x_jobs_done'::regclass) end as history_estimate,
+       case when h.seen > {_HISTORY} then (
+         select count(*) from (select from {{schema}}.x_jobs_done where state = 'cancelled'
+           limit {_CAP + 1}) x) end as cancelled_seen,
+       n.queue, coalesce(d.ready, 0)::bigint + coalesce(b.ready, 0) as ready, coalesce(l.delayed,
+         0)::bigint + coalesce(b.delayed, 0) as delayed,
+       coalesce(d.suspended, 0)::bigint + coalesce(l.suspended, 0)::bigint + coalesce(b.suspended, 0) as suspended,
+       coalesce(d.cut, false) as due_cut, coalesce(l.cut, false) as later_cut,
+       coalesce(r.running, 0) as running, coalesce(s.dead, 0) as dead, coalesce(s.failed, 0) as failed,
+       (extract(epoch from now() - least(d.oldest, b.oldest)) * 1000)::bigint as oldest_ready_ms,
+       coalesce(w.workers, 0) as workers, coalesce(w.capacity, 0)::bigint as capacity,
+       p.paused_at, p.paused_by, p.pause_reason, p.resume_at
+  from history h
+  left join names n on $2::text is null or n.queue = $2::text
+  left join due d on d.queue = n.queue
+  left join later l on l.queue = n.queue
+  left join behind b on b.queue = n.queue
+  left join running r on r.queue = n.queue
+  left join stopped s on s.queue = n.queue
+  left join workers w on w.queue = n.queue
+  left join {{schema}}.x_queues p
+    on p.queue = n.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
+ order by n.queue"""
+
+# $1 queues, $2 names that are left out, $3 at most; names that nobody claims stay at the head of their stream.
+DUE_NAMES: Final = f"""\
+with recursive {_STREAMS},
+heads as (
+  select x.name, x.last from streams s cross join lateral (
+    select j.name, row_number() over (order by j.run_at, j.id) = {_NAMES_SEEN} as last from {{schema}}.x_jobs j
+     where {_IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit {_NAMES_SEEN}) x
+   where s.queue = any($1::text[]))
+select h.name, count(*) as n, (select bool_or(c.last) from heads c) as cut from heads h
+ where h.name <> all($2::text[]) group by h.name order by h.name limit $3::int"""
+
+
+async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -> Stats:
+    """See `InspectionStore.stats`."""
+    rows = await links.fetch(sql(STATS), tenant, queue)
+    first = rows[0]
+    stopped_cut = first["stopped_seen"] > _STOPPED
+    listed = [row for row in rows if row["queue"] is not None]
+    if tenant is not None:
+        listed = [
+            row
+            for row in listed
+            if any(row[name] for name in ("ready", "delayed", "running", "suspended", "dead", "failed"))
+        ]
+    queues = [_queue_row(row, stopped_cut=stopped_cut) for row in listed]
+    done, cancelled = _history(first, whole=queue is None and tenant is None)
+    failed = sum(row["failed"] for row in listed)
+    totals = {
+        JobState.READY.value: _sum([q.ready for q in queues]),
+        JobState.DELAYED.value: _sum([q.delayed for q in queues]),
+        JobState.RUNNING.value: Count(sum(q.running for q in queues)),
+        JobState.SUSPENDED.value: _sum([q.suspended for q in queues]),
+        JobState.DONE.value: done,
+        JobState.FAILED.value: Count(failed, "capped" if stopped_cut else "exact"),
+        JobState.DEAD.value: _sum([q.dead for q in queues], cut=stopped_cut),
+        JobState.CANCELLED.value: cancelled,
+    }
+    ages = [q.oldest_ready_ms for q in queues if q.oldest_ready_ms is not None]
+    return Stats(queues, totals, max(ages, default=None), first["as_of"])
+
+
+async def due_names(
+    links: Links, sql: Sql, queues: Sequence[str], without: Sequence[str], limit: int
+) -> dict[str, Count]:
+    """See `InspectionStore.due_names`."""
+    rows = await links.fetch(sql(DUE_NAMES), list(queues), list(without), limit)
+    return {row["name"]: Count(row["n"], "capped" if row["cut"] else "exact") for row in rows}
+
+
+def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:
+    state: Literal["running", "paused", "unserved"] = "running" if row["workers"] else "unserved"
+    return QueueRow(
+        queue=row["queue"],
+        state="paused" if row["paused_at"] is not None else state,
+        ready=_capped(row["ready"], cut=row["due_cut"]),
+        delayed=_capped(row["delayed"], cut=row["later_cut"]),
+        running=row["running"],
+        suspended=_capped(row["suspended"], cut=row["due_cut"] or row["later_cut"]),
+        dead=Count(row["dead"], "capped" if stopped_cut else "exact"),
+        oldest_ready_ms=row["oldest_ready_ms"],
+        capacity=row["capacity"],
+        workers=row["workers"],
+        paused_at=row["paused_at"],
+        paused_by=row["paused_by"],
+        pause_reason=row["pause_reason"],
+        resume_at=row["resume_at"],
+    )
+
+
+def _history(row: Record, *, whole: bool) -> tuple[Count, Count]:
+    """Done and cancelled: exact while few, else by the planner's own statistics; of a part of them, what was seen."""
+    if row["history_seen"] <= _HISTORY:
+        return Count(row["done"]), Count(row["cancelled"])
+    if not whole:
+        return Count(row["done"], "capped"), Count(row["cancelled"], "capped")
+    cancelled = _capped(row["cancelled_seen"], cut=row["cancelled_seen"] > _CAP)
+    return Count(max(row["history_estimate"] - cancelled.value, row["done"]), "estimate"), cancelled
+
+
+def _capped(value: int, *, cut: bool) -> Count:
+    return Count(min(value, _CAP), "capped" if cut or value > _CAP else "exact")
+
+
+def _sum(counts: Sequence[Count], *, cut: bool = False) -> Count:
+    capped = cut or any(count.kind != "exact" for count in counts)
+    return Count(sum(count.value for count in counts), "capped" if capped else "exact")
