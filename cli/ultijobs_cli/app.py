@@ -8,9 +8,11 @@ import typer
 
 from ultijobs_cli.command import command, group_body
 from ultijobs_cli.commands import (
+    cockpit,
     demo,
     explain,
     jobs_act,
+    jobs_enqueue,
     jobs_read,
     later,
     migrate,
@@ -37,6 +39,7 @@ def _tree() -> typer.Typer:
     tree.callback(help=_HELP, epilog=_EXAMPLES)(beginning())
     command(tree, "demo", demo.demo)
     command(tree, "migrate", migrate.migrate)
+    command(tree, "tui", cockpit.tui)
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")
     tree.add_typer(_workers(), name="workers")
@@ -56,6 +59,7 @@ def _jobs() -> typer.Typer:
     command(group, "ls", jobs_read.ls)
     command(group, "show", jobs_read.show)
     command(group, "why", jobs_read.why)
+    command(group, "enqueue", jobs_enqueue.enqueue)
     command(group, "retry", jobs_act.retry)
     command(group, "cancel", jobs_act.cancel)
     command(group, "drain", later.later, hidden=True, lenient=True)

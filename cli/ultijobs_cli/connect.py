@@ -7,16 +7,33 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-from ultijobs.errors import DriverUnavailable
+from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.inspection import Inspector
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.render import masked
+from ultijobs_cli.report import CommandFailed
 from ultijobs_cli.settings import database
 
-__all__ = ["OPEN_WITHIN", "inspector"]
+__all__ = ["OPEN_WITHIN", "inspector", "within_reach"]
 
 OPEN_WITHIN: Final = 4.0
 """Seconds; with the start of the process it stays under five."""
+
+
+@asynccontextmanager
+async def within_reach(url: str) -> AsyncGenerator[None]:
+    """The block that opens `url`: what keeps it from that is exit 4, and so is a silence of four seconds."""
+    try:
+        async with asyncio.timeout(OPEN_WITHIN):
+            yield
+    except TimeoutError:
+        raise DriverUnavailable(
+            f"{masked(url)} did not answer within {OPEN_WITHIN:g} s",
+            fix="check host, port and firewall, or give another address with --database-url",
+        ) from None
+    except Invariant as unusable:
+        raise CommandFailed.because(unusable, exit_code=ExitCode.CANNOT_START) from unusable
 
 
 @asynccontextmanager
@@ -27,13 +44,7 @@ async def inspector(call: Invocation, *, actor: str | None = None) -> AsyncGener
     """
     url, schema = database(call.flags)
     async with AsyncExitStack() as stack:
-        try:
-            async with asyncio.timeout(OPEN_WITHIN):
-                opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
-                api = await stack.enter_async_context(opening)
-        except TimeoutError:
-            raise DriverUnavailable(
-                f"{masked(url)} did not answer within {OPEN_WITHIN:g} s",
-                fix="check host, port and firewall, or give another address with --database-url",
-            ) from None
+        async with within_reach(url):
+            opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
+            api = await stack.enter_async_context(opening)
         yield api

@@ -1,0 +1,58 @@
+"""`tui`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ultijobs_cli import options
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.commands.later import refuse
+from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.report import Report
+from ultijobs_cli.settings import database
+
+__all__ = ["tui"]
+
+
+def tui(
+    call: Invocation,
+    job: Annotated[str | None, typer.Option("--job", metavar="ID", help="Begin at this job.")] = None,
+    where: options.WhereText = None,
+    view: Annotated[str, typer.Option("--view", metavar="VIEW", help="Begin at this screen.")] = "incident",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Look, and change nothing.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the first screen as text and leave.")] = False,
+    refresh: Annotated[str, typer.Option("--refresh", metavar="TIME", help="Between two looks.")] = "1s",
+    ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII alone.")] = False,
+    no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser.", hidden=True)] = False,
+    actor: options.Actor = None,
+) -> Report:
+    """Opens the cockpit: what is stuck, since when, why, what to press.
+
+    $ ultijobs tui
+    $ ultijobs tui --read-only --where queue:billing
+    $ ultijobs tui --once
+    """
+    if serve:
+        raise refuse("tui --serve is not built yet", fix="leave --serve out")
+    if call.flags.json or call.flags.json_lines:
+        raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
+    url, schema = database(call.flags)
+    span = options.span_of("--refresh", refresh)
+    from ultijobs_tui.entry import Options, run  # noqa: PLC0415 - no other command loads textual
+
+    chosen = Options(
+        job=job,
+        where=" ".join(where) if where else None,
+        view=view,
+        read_only=read_only,
+        once=once,
+        refresh=1.0 if span is None else span.total_seconds(),
+        no_mouse=no_mouse,
+        ascii=ascii,
+        actor=actor,
+    )
+    code = run(url, schema, chosen)
+    return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)

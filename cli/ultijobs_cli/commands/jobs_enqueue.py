@@ -1,0 +1,111 @@
+"""`jobs enqueue`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ultijobs.errors import DeclarationUnknown
+from ultijobs_cli import options, wording
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import within_reach
+from ultijobs_cli.jsonform import columns
+from ultijobs_cli.loading import load_app
+from ultijobs_cli.report import Report
+from ultijobs_cli.tables import Paragraph
+
+if TYPE_CHECKING:
+    from ultijobs import App, JobHandle
+
+__all__ = ["enqueue"]
+
+
+async def enqueue(
+    call: Invocation,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")],
+    input: Annotated[
+        str, typer.Option("--input", metavar="JSON", help="The input; @FILE reads a file, - reads stdin.")
+    ] = "null",
+    delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help="Due after this: 5m.")] = None,
+    run_at: Annotated[str | None, typer.Option("--run-at", metavar="TIME", help="Due at this instant.")] = None,
+    priority: Annotated[
+        int | None, typer.Option("--priority", metavar="N", help="A higher one is claimed first.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", metavar="N", min=1, help="In place of the declared policy's.")
+    ] = None,
+    on_conflict: Annotated[
+        Literal["dedupe", "error"], typer.Option("--on-conflict", help="When a live job holds the key.")
+    ] = "dedupe",
+    actor: Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who asks, kept as enqueued_by.")] = None,
+) -> Report:
+    """Enqueues a job; its input is validated by the application.
+
+    Key and tenant derive from the input, as everywhere: the same input twice is one job while the first one lives.
+
+    $ ultijobs jobs enqueue send_digest --input '{"org_id": "o-1"}' --app shop.main:app
+    $ ultijobs jobs enqueue send_digest --input @digest.json --delay 5m --app shop.main:app
+    """
+    from ultijobs import Actor  # noqa: PLC0415 - the commands that read do without pydantic
+
+    text = _text(input)
+    wishes: dict[str, Any] = {
+        "delay": options.span_of("--delay", delay),
+        "run_at": options.instant_of("--run-at", run_at),
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "on_conflict": on_conflict,
+        "actor": None if actor is None else Actor(actor),
+    }
+    if delay is not None and run_at is not None:
+        raise options.bad("--run-at", "goes against --delay", "give one of them")
+    app = load_app(call)
+    handle = _handle(app, name)
+    validated = handle.validate(text)
+    async with within_reach(app.driver.url):
+        await app.open("cli")
+    try:
+        # Outside of any transaction on purpose, also where the application's own code must be in one.
+        answer = await app.enqueue(handle, validated, tx=False, **wishes)
+    finally:
+        async with asyncio.timeout(1):
+            await app.close()
+    what = "is live already" if answer.deduped else "enqueued"
+    summary = f"{name} {what}: {answer.id} is {answer.state}"
+    return Report(
+        summary, columns(answer), [Paragraph(summary)], hints=[f"ultijobs jobs show {wording.tail(answer.id)}"]
+    )
+
+
+def _text(given: str) -> str:
+    try:
+        if given == "-":
+            given = sys.stdin.read()
+        elif given.startswith("@"):
+            given = Path(given[1:]).read_text(encoding="utf-8")
+        json.loads(given)
+    except OSError as error:
+        raise options.bad(
+            "--input", f"{given[1:]} cannot be read: {error.strerror}", "give the path of a JSON file"
+        ) from error
+    except ValueError as error:
+        raise options.bad("--input", f"is no JSON: {error}", """write --input '{"org_id": "o-1"}'""") from error
+    return given
+
+
+def _handle(app: App[Any], name: str) -> JobHandle[Any]:
+    handle = app.registry.jobs.get(name)
+    if handle is None:
+        near = get_close_matches(name, app.registry.jobs, 1, 0.4)
+        known = ", ".join(sorted(app.registry.jobs)) or "none"
+        raise DeclarationUnknown(
+            f"the application declares no job {name!r}; it has {known}",
+            fix=f"ultijobs jobs enqueue {near[0]} …" if near else "add its module to App(jobs=[…])",
+        )
+    return handle
