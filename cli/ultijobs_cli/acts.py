@@ -88,11 +88,11 @@ def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] 
 
 def nothing_known(refused: Sequence[Unknown]) -> Report:
     """The answer to an act on ids of which none exists."""
-    data = {
+    data: dict[str, object] = {
         "matched": len(refused),
-        "done": [],
+        "done": (),
         "refused": refused,
-        "failed": [],
+        "failed": (),
         "stopped": False,
         "activity_id": None,
     }

@@ -8,9 +8,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from ultijobs._retry import RetryAfter, Terminal
 from ultijobs.errors import CATALOGUE, Retry, UltijobsError
 
-__all__ = ["Explanation", "explanation", "page"]
+__all__ = ["CODES", "Explanation", "explanation"]
+
+_KINDS: Final[list[type[UltijobsError]]] = [*CATALOGUE.values(), RetryAfter, Terminal]
+CODES: Final = {kind.code: kind for kind in sorted(_KINDS, key=lambda kind: kind.code)}
+"""Every code of the library, in order; the two that handlers raise live outside of `ultijobs.errors`."""
 
 _RETRY: Final[dict[Retry | None, str]] = {
     "terminal": "stops the job at once: a retry would end the same way",
@@ -42,14 +47,4 @@ def explanation(kind: type[UltijobsError]) -> Explanation:
         when=text.get("when") or (kind.__doc__ or kind.title).strip(),
         what_to_do=text.get("do") or kind.default_fix,
         retry=_RETRY[kind.retry],
-    )
-
-
-def page(code: str) -> str:
-    """The page of a code in `docs/errors`, as Markdown."""
-    kind = CATALOGUE[code]
-    told = explanation(kind)
-    return (
-        f"# {code}\n\n{kind.title}.\n\n## When\n\n{told.when}\n\n## What to do\n\n{told.what_to_do}\n\n"
-        f"The line that mends it:\n\n    {kind.default_fix}\n\nRaised in a handler, it {told.retry}.\n"
     )

@@ -20,7 +20,7 @@ class DriverUnavailable(UltijobsError):
     code = "X_DRIVER_UNAVAILABLE"
     title = "The database does not answer"
     retry = "retryable"
-    default_fix = "ultijobs doctor"
+    default_fix = "check the address, that the server runs, and that it has connections left"
 
 
 class SchemaOutdated(UltijobsError):

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ultijobs.errors import CATALOGUE, DeclarationUnknown
+from ultijobs.errors import DeclarationUnknown
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.explanations import explanation
+from ultijobs_cli.explanations import CODES, explanation
 from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Cell, Column, Pairs, Paragraph, grid
 
@@ -19,7 +19,7 @@ __all__ = ["explain"]
 def explain(
     call: Invocation,  # noqa: ARG001 - every body takes one
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="An error's code.", autocompletion=lambda: sorted(CATALOGUE))
+        str | None, typer.Argument(metavar="[CODE]", help="An error's code.", autocompletion=lambda: list(CODES))
     ] = None,
 ) -> Report:
     """Explains an error code; without one it lists them all.
@@ -28,18 +28,18 @@ def explain(
     $ ultijobs explain
     """
     if code is None:
-        rows = [{"code": known, "title": kind.title, "retry": kind.retry} for known, kind in sorted(CATALOGUE.items())]
+        rows = [{"code": known, "title": kind.title, "retry": kind.retry} for known, kind in CODES.items()]
         table = grid(
-            sorted(CATALOGUE.items()),
+            list(CODES.items()),
             [Column("CODE", lambda row: Cell(row[0], "bold")), Column("TITLE", lambda row: row[1].title, wide=True)],
             empty="no codes",
         )
         return Report(f"{len(rows)} codes", {"rows": rows, "next": None}, [table], rows="rows")
     wanted = code.upper().replace("-", "_")
     wanted = wanted if wanted.startswith("X_") else f"X_{wanted}"
-    known = CATALOGUE.get(wanted)
+    known = CODES.get(wanted)
     if known is None:
-        near = get_close_matches(wanted, CATALOGUE, 1, 0.4)
+        near = get_close_matches(wanted, CODES, 1, 0.4)
         raise DeclarationUnknown(
             f"no error has the code {code!r}", fix=f"ultijobs explain {near[0]}" if near else "ultijobs explain"
         )
