@@ -18,6 +18,7 @@ from ultijobs_cli.commands import (
     migrate,
     overview,
     queues,
+    worker,
     workers,
 )
 from ultijobs_cli.help import Group
@@ -28,7 +29,9 @@ __all__ = ["app"]
 
 _HELP: Final = "Durable background jobs on Postgres: run workers, see what is stuck and why, steer."
 _EXAMPLES: Final = """\
+ultijobs demo
 ultijobs migrate --database-url postgresql://localhost/shop
+ultijobs worker --app shop.main:app
 ultijobs stats
 ultijobs jobs ls --state dead
 ultijobs jobs why 1f3a9c20"""
@@ -39,6 +42,7 @@ def _tree() -> typer.Typer:
     tree.callback(help=_HELP, epilog=_EXAMPLES)(beginning())
     command(tree, "demo", demo.demo)
     command(tree, "migrate", migrate.migrate)
+    command(tree, "worker", worker.worker)
     command(tree, "tui", cockpit.tui)
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, overload
 
 import typer
 
@@ -91,6 +91,10 @@ def _states(given: list[str]) -> list[str]:
     return states
 
 
+@overload
+def span_of(flag: str, text: str) -> timedelta: ...
+@overload
+def span_of(flag: str, text: str | None) -> timedelta | None: ...
 def span_of(flag: str, text: str | None) -> timedelta | None:
     """A duration given on the command line; a bare number is seconds. Raises `CliBadFlag`."""
     if text is None:

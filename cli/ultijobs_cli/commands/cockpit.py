@@ -40,7 +40,6 @@ def tui(
     if call.flags.json or call.flags.json_lines:
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
     url, schema = database(call.flags)
-    span = options.span_of("--refresh", refresh)
     from ultijobs_tui.entry import Options, run  # noqa: PLC0415 - no other command loads textual
 
     chosen = Options(
@@ -49,7 +48,7 @@ def tui(
         view=view,
         read_only=read_only,
         once=once,
-        refresh=1.0 if span is None else span.total_seconds(),
+        refresh=options.span_of("--refresh", refresh).total_seconds(),
         no_mouse=no_mouse,
         ascii=ascii,
         actor=actor,
