@@ -25,7 +25,7 @@ def _settle(store: Store, given: Settlement) -> Verdict:
             row,
             given.outcome,
             now,
-            worker_id=given.worker_id,
+            worker_id=row.worker_id,
             error_code=given.error_code,
             error=given.error,
             traceback=given.traceback,

@@ -28,7 +28,7 @@ RENEW: Final = f"""\
 with u as materialized (
   select t.id from unnest($1::uuid[], $2::bigint[]) t(id, lease_no) {_HELD})
 update {{schema}}.x_jobs j set lease_until = now() + $3::interval
- where j.id = any(array(select u.id from u)) returning j.id"""
+ where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
 
 RENEW_TELLING: Final = f"""\
 with u as materialized (
@@ -40,7 +40,7 @@ update {{schema}}.x_jobs j
        (running_step, progress, abandoned) = (
          select u.step, coalesce(u.progress::json, j.progress), coalesce(u.abandoned, j.abandoned)
            from u where u.id = j.id)
- where j.id = any(array(select u.id from u)) returning j.id"""
+ where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
 
 # Reads all running rows, which are as many as there are slots in the fleet.
 REAP: Final = f"""\
@@ -158,13 +158,13 @@ class PostgresLeaseLink:
         """See `LeaseLink.renew`. Raises `DriverUnavailable`, after which nothing is known of any of them."""
         assert self._links is not None, "the link is opened first"
         links = self._links
-        ordered = sorted(beats, key=lambda beat: beat.id)
+        ordered = sorted({(beat.id, beat.lease_no): beat for beat in beats}.values(), key=lambda beat: beat.id)
         telling = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) != _said(beat)]
         quiet = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) == _said(beat)]
-        held: set[UUID] = set()
+        held: set[tuple[UUID, int]] = set()
         if quiet:
             rows = await links.fetch(self._sql(RENEW), *_claims(quiet), lease)
-            held |= {row["id"] for row in rows}
+            held |= {(row["id"], row["lease_no"]) for row in rows}
         for start in range(0, len(telling), _DETAIL_CHUNK):
             chunk = telling[start : start + _DETAIL_CHUNK]
             rows = await links.fetch(
@@ -175,14 +175,14 @@ class PostgresLeaseLink:
                 [_progress_text(beat.progress) for beat in chunk],
                 [beat.error_code for beat in chunk],
             )
-            held |= {row["id"] for row in rows}
-        missed = [beat for beat in beats if beat.id not in held]
+            held |= {(row["id"], row["lease_no"]) for row in rows}
+        missed = [beat for beat in ordered if (beat.id, beat.lease_no) not in held]
         told = await fates(links, self._sql, [(beat.id, beat.lease_no) for beat in missed])
         answers = dict.fromkeys(held, BeatAnswer.HELD)
         for beat, fate in zip(missed, told, strict=True):
-            answers[beat.id] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
-        self._told = {(beat.id, beat.lease_no): _said(beat) for beat in beats if beat.id in held}
-        return [answers[beat.id] for beat in beats]
+            answers[beat.id, beat.lease_no] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
+        self._told = {claim: _said(beat) for beat in ordered if (claim := (beat.id, beat.lease_no)) in held}
+        return [answers[beat.id, beat.lease_no] for beat in beats]
 
     async def close(self) -> None:
         if self._links is not None:

@@ -139,6 +139,27 @@ _STATES: Final = {
 
 async def settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> list[Verdict]:
     """See `Driver.settle`."""
+    verdicts = [Verdict.LOST] * len(settlements)
+    for turn in _turns(settlements):
+        told = await _settle(links, sql, [settlements[at] for at in turn])
+        for at, verdict in zip(turn, told, strict=True):
+            verdicts[at] = verdict
+    return verdicts
+
+
+def _turns(settlements: Sequence[Settlement]) -> list[list[int]]:
+    """Places in `settlements`, cut so that no turn has two claims of one job: what is matched is told by its id."""
+    turns: list[list[int]] = []
+    nth: dict[UUID, int] = {}
+    for at, given in enumerate(settlements):
+        turn = nth[given.id] = nth.get(given.id, -1) + 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(at)
+    return turns
+
+
+async def _settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> list[Verdict]:
     ordered = sorted(settlements, key=lambda given: given.id)
     landed: set[UUID] = set()
     plain = [given for given in ordered if given.outcome is Outcome.OK and not _holds_others(given)]
