@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.frozen import FrozenDatabases
+from tests.contract.frozen import frozen_database
 from tests.contract.harness import Harness, memory_harness, postgres_harness
 from tests.contract.recording import Calls, contract_methods
 from tests.support.servers import Server
@@ -19,19 +19,19 @@ CALLS = pytest.StashKey[dict[str, Calls]]()
 
 
 @pytest.fixture(scope="session")
-def frozen_databases(pg: Server) -> FrozenDatabases:
-    return FrozenDatabases(pg)
+def frozen_url(pg: Server) -> str:
+    return frozen_database(pg)
 
 
 @pytest.fixture(params=KINDS)
 async def harness(request: pytest.FixtureRequest) -> AsyncGenerator[Harness]:
     calls = request.config.stash[CALLS][request.param]
     if request.param == "memory":
-        making = memory_harness(calls)
+        async with memory_harness(calls) as made:
+            yield made
     else:
-        making = postgres_harness(request.getfixturevalue("frozen_databases"), calls)
-    async with making as made:
-        yield made
+        async with postgres_harness(request.getfixturevalue("frozen_url"), calls) as made:
+            yield made
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,12 +1,10 @@
-"""Databases whose `now()` stands still: each has the function itself replaced by one that reads a table."""
+"""A database whose `now()` stands still: the function itself is replaced by one that reads a table."""
 
 from __future__ import annotations
 
-import uuid
-
 import asyncpg
 
-from tests.support.servers import Server
+from tests.support.servers import Server, blocking
 
 _FUNCTIONS = ("now", "clock_timestamp", "statement_timestamp", "transaction_timestamp")
 _STANDING = """
@@ -17,36 +15,20 @@ create function standing.time() returns timestamptz language sql stable as 'sele
 """
 # The planner puts the body in place of each call; a call that it left would still reach the server's own clock.
 _REPLACED = """
-create or replace function pg_catalog.{name}() returns timestamptz language sql stable as 'select standing.time()'
+create or replace function pg_catalog.{name}() returns timestamptz language sql stable as 'select standing.time()';
 """
 
 
-class FrozenDatabases:
-    """Makes migrated databases from one template; the time of each is the row of its `standing.clock`."""
+def frozen_database(server: Server) -> str:
+    """The URL of a migrated database; its time is the row of `standing.clock`."""
+    url = server.create()
+    blocking(_freeze(url))
+    return url
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._template: str | None = None
 
-    async def create(self) -> str:
-        if self._template is None:
-            self._template = await self._make_template()
-        name = f"s_{uuid.uuid4().hex[:16]}"
-        await self._run(self._server.url(), f"create database {name} template {self._template}")
-        return self._server.url(name)
-
-    async def drop(self, url: str) -> None:
-        await self._run(self._server.url(), f"drop database if exists {url.rpartition('/')[2]} with (force)")
-
-    async def _make_template(self) -> str:
-        url = self._server.create()
-        await self._run(url, _STANDING, *(_REPLACED.format(name=name) for name in _FUNCTIONS))
-        return url.rpartition("/")[2]
-
-    async def _run(self, url: str, *statements: str) -> None:
-        connection = await asyncpg.connect(url)
-        try:
-            for statement in statements:
-                await connection.execute(statement)
-        finally:
-            await connection.close()
+async def _freeze(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(_STANDING + "".join(_REPLACED.format(name=name) for name in _FUNCTIONS))
+    finally:
+        await connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
@@ -19,23 +20,26 @@ def contract_methods() -> Calls:
     }
 
 
-def recorded(driver: Driver, calls: Calls) -> Driver:
-    return cast("Driver", _Recorder(driver, Driver, calls))
+def recorded(driver: Driver, calls: Calls, *, before: Callable[[str], None] = lambda _: None) -> Driver:
+    """`driver`, with each use of a method noted in `calls` and told to `before`."""
+    return cast("Driver", _Recorder(driver, Driver, calls, before))
 
 
 class _Recorder:
-    def __init__(self, target: object, protocol: type, calls: Calls) -> None:
+    def __init__(self, target: object, protocol: type, calls: Calls, before: Callable[[str], None]) -> None:
         self._target = target
         self._protocol = protocol
         self._calls = calls
+        self._before = before
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._target, name)
         if name not in vars(self._protocol):
             raise AttributeError(f"{name} is not part of {self._protocol.__name__}: no case may use it")
         self._calls.add(f"{self._protocol.__name__}.{name}")
+        self._before(name)
         if name == "inspect":
-            return _Recorder(found, InspectionStore, self._calls)
+            return _Recorder(found, InspectionStore, self._calls, self._before)
         if name == "lease_link":
-            return lambda: _Recorder(found(), LeaseLink, self._calls)
+            return lambda: _Recorder(found(), LeaseLink, self._calls, self._before)
         return found

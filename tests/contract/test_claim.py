@@ -142,7 +142,9 @@ async def test_claims_are_counted_whatever_became_of_them(harness: Harness) -> N
 
 
 async def test_next_due_tells_how_long_to_wait(harness: Harness) -> None:
-    due = harness.driver.next_due
+    async def due(queues: list[str], names: list[str]) -> timedelta | None:
+        return await harness.driver.next_due(queues, names)
+
     assert await due(["default"], ["charge"]) is None
     await put(harness, "refund")
     await put(harness, queue="other")

@@ -159,6 +159,14 @@ async def test_stopped_rows_by_their_end(harness: Harness) -> None:
     assert [found.id for found in rest.rows] == expected[1:]
 
 
+async def test_no_list_carries_an_input(harness: Harness) -> None:
+    for state in JobState:
+        await bring_to(harness, state, name=f"job-{state}", input='{"card": "s3cret"}')
+    reads = harness.driver.inspect
+    told = [await reads.jobs(ANY), await reads.leases(), await reads.causes(ANY), await reads.stats()]
+    assert "s3cret" not in repr(told)
+
+
 # -- filters -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("state", sorted(JobState))
 async def test_every_state_can_be_filtered(harness: Harness, state: JobState) -> None:

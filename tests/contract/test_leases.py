@@ -98,6 +98,19 @@ async def test_cancel_then_retry_within_a_heartbeat_does_not_renew_the_old_claim
     assert await row(harness, new.id) == before
 
 
+async def test_an_old_and_a_new_claim_of_one_job_are_told_apart_in_one_renewal(harness: Harness) -> None:
+    old = await put_and_take(harness)
+    await harness.crash(old)
+    await harness.driver.reap([])
+    await harness.advance(SECOND)
+    new = await take_one(harness)
+    for beats in ((old, new), (new, old)):
+        answers = await renew(harness, *(Beat(c.id, c.lease_no, step=f"of {c.lease_no}") for c in beats))
+        expected = {old.lease_no: BeatAnswer.LOST, new.lease_no: BeatAnswer.HELD}
+        assert answers == [expected[c.lease_no] for c in beats]
+        assert (await row(harness, new.id)).running_step == f"of {new.lease_no}"
+
+
 async def test_a_lapsed_claim_is_delivered_again_after_its_back_off(harness: Harness) -> None:
     claimed = await put_and_take(harness)
     await harness.advance(LEASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -206,8 +207,33 @@ async def test_many_are_answered_in_the_order_given(harness: Harness) -> None:
     assert states == ["dead", "cancelled", "done", "ready", "delayed"]
 
 
+@pytest.mark.parametrize("late", [Outcome.OK, Outcome.RETRIED])
+@pytest.mark.parametrize("outcome", SETTLED_BY_WORKERS)
+async def test_an_old_and_a_new_claim_of_one_job_are_told_apart_in_one_call(
+    harness: Harness, outcome: Outcome, late: Outcome
+) -> None:
+    old = await put_and_take(harness)
+    await harness.crash(old)
+    await harness.driver.reap([])
+    await harness.advance(MINUTE)
+    new = await take_one(harness)
+    given = [ending(old, late, error="late"), ending(new, outcome, error="fresh")]
+    assert await harness.driver.settle(given) == [Verdict.LOST, Verdict.SETTLED]
+    states = {Outcome.OK: "done", Outcome.SUSPENDED: "suspended", Outcome.RETRIED: "ready", Outcome.RETURNED: "ready"}
+    seen = await row(harness, new.id)
+    assert seen.state == states.get(outcome, outcome.value)
+    assert seen.last_error != "late"
+
+
+async def test_one_settlement_given_twice_in_one_call(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    given = ending(claimed, Outcome.RETRIED, delay=MINUTE)
+    assert await harness.driver.settle([given, given]) == [Verdict.SETTLED, Verdict.SETTLED]
+    assert len(await harness.driver.inspect.attempts(claimed.run_id)) == 1
+
+
 async def test_a_job_that_is_gone_is_lost(harness: Harness) -> None:
     claimed = await put_and_take(harness)
-    stranger = ending(claimed, Outcome.OK, id=claimed.id.__class__(int=1), run_id=claimed.id.__class__(int=1))
+    stranger = ending(claimed, Outcome.OK, id=UUID(int=1), run_id=UUID(int=1))
     assert await harness.driver.settle([stranger]) == [Verdict.LOST]
     assert (await row(harness, claimed.id)).state == "running"

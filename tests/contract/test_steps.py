@@ -130,6 +130,18 @@ async def test_many_are_answered_in_the_order_given_and_read_by_position(harness
     assert list(loaded[second.run_id]) == await harness.driver.inspect.steps(second.run_id)
 
 
+async def test_an_old_and_a_new_claim_of_one_job_are_told_apart_in_one_call(harness: Harness) -> None:
+    old = await put_and_take(harness)
+    await harness.crash(old)
+    await harness.driver.reap([])
+    await harness.advance(LEASE)
+    new = await take_one(harness)
+    answers = await record(harness, step(old, "a"), step(new, "b"), step(old, "c"), step(new, "a", output="2"))
+    assert [answer.held for answer in answers] == [False, True, False, True]
+    found = {one.name: one.output for one in await harness.driver.inspect.steps(new.run_id)}
+    assert found == {"a": "2", "b": '"first"'}
+
+
 async def test_two_records_of_one_step_in_one_call_keep_the_first_completed(harness: Harness) -> None:
     claimed = await put_and_take(harness)
     answers = await record(harness, step(claimed, output="1"), step(claimed, output="2"))

@@ -2,8 +2,14 @@
 
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
 from ultijobs.memory import MemoryDriver
+from ultijobs.postgres import PostgresDriver
 
 memory = MemoryDriver()
 memory_driver: Driver = memory
 memory_reads: InspectionStore = memory.inspect
 memory_link: LeaseLink = memory.lease_link()
+
+postgres = PostgresDriver("postgresql://localhost/app")
+postgres_driver: Driver = postgres
+postgres_reads: InspectionStore = postgres.inspect
+postgres_link: LeaseLink = postgres.lease_link()
