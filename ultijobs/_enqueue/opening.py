@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
@@ -30,6 +31,7 @@ class Opening:
         self._make = make
         self._driver: Driver | None = None
         self._was_open = False
+        self._inherited: list[object] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -46,8 +48,10 @@ class Opening:
 
     def _notice_fork(self) -> None:
         if self._pid != os.getpid():
-            self._begin()
+            # Kept, not closed: its sockets and its loop's selector are the parent's.
+            self._inherited.append((self._driver, self._loop, self._portal, self._coalescer))
             self._driver = None
+            self._begin()
 
     @property
     def driver(self) -> Driver:
@@ -82,6 +86,8 @@ class Opening:
             try:
                 await driver.open(role)
             except BaseException:
+                with contextlib.suppress(Exception):
+                    await driver.close()
                 self._release()
                 raise
             # An error of the library speaks of the store, so it is every asker's; others may be one row's.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -14,11 +15,25 @@ T = TypeVar("T")
 _STOP_S: Final = 5.0
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Counts as closed in every process but the one that made it.
+
+    A forked child shares the parent's selector: what is finalised there would unregister itself in the parent.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        super().__init__()
+
+    def is_closed(self) -> bool:
+        return self._process != os.getpid() or super().is_closed()
+
+
 class Portal:
     """Runs coroutines for other threads. The thread never keeps the process alive."""
 
     def __init__(self) -> None:
-        self.loop: Final = asyncio.new_event_loop()
+        self.loop: Final[asyncio.AbstractEventLoop] = _Loop()
         self._thread = threading.Thread(target=self._run, name="ultijobs-sync", daemon=True)
         self._thread.start()
 
