@@ -170,7 +170,12 @@ class Bench:
         """An attempt that runs beside the test."""
         attempt = self.claim(**changes)
         with tracked(asyncio.get_running_loop()):
-            yield asyncio.get_running_loop().create_task(attempt.run())
+            task = asyncio.get_running_loop().create_task(attempt.run())
+            try:
+                yield task
+            finally:
+                if not task.done():
+                    self.threads.release()
 
     async def settle(self, settlement: Settlement | None) -> Settlement | None:
         self.settled.append(settlement)

@@ -57,7 +57,7 @@ def describe(error: BaseException, *, limit: int, ending: str = "") -> Failure:
     code = _code(error)
     said = _said(error, limit)
     room = max(0, limit - len(ending.encode()) - 1) if ending else limit
-    text = clip(f"{code}: {said}" if said else code, room)
+    text = clip(f"{code}: {said}{_fix(error)}" if said else code, room)
     return Failure(
         code=clip(code, 200),
         text=f"{text} {ending}" if ending else text,
@@ -81,6 +81,12 @@ def _said(error: BaseException, limit: int) -> str:
     except Exception as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
         return f"its text cannot be had: {type(trouble).__qualname__}"
     return text[: 2 * limit]
+
+
+def _fix(error: BaseException) -> str:
+    if not isinstance(error, UltijobsError) or error.fix == UltijobsError.default_fix:
+        return ""
+    return f" · fix: {error.fix}"
 
 
 def _traceback(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from ultijobs.errors import RunCodeChanged
 
 __all__ = ["Decision", "decide", "describe_for", "failed", "finished", "returned", "suspended", "without_texts"]
 
-NOT_RETRIED: Final = "Not retried: this error is terminal."
+NOT_RETRIED: Final = "(not retried: the error is terminal)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ultijobs._steps.store import Firm
+from ultijobs.errors import Aborted
 
 __all__ = ["Threads"]
 
@@ -26,12 +27,15 @@ class Threads:
         self._size = size
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._waited: set[Firm[Any]] = set()
         self._alive = 0
         self._free = 0
 
     def run(self, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Firm[Any]:
         """Calls `call` in a thread; the future, on `loop`, has what it returned or raised and cannot be cancelled."""
         future: Firm[Any] = Firm(loop=loop)
+        self._waited.add(future)
+        future.add_done_callback(self._waited.discard)
 
         def work() -> None:
             value: Any = None
@@ -57,6 +61,11 @@ class Threads:
                 self._alive += 1
                 threading.Thread(target=self._serve, name=f"ultijobs-{self._alive}", daemon=True).start()
         return future
+
+    def release(self) -> None:
+        """Ends every wait for a function that still runs, so that the loop can be closed without it."""
+        for future in list(self._waited):
+            future.answer(Aborted("the worker has stopped and does not wait for this function any more"))
 
     def _serve(self) -> None:
         while True:
