@@ -173,7 +173,9 @@ class Links:
         if self._closed:
             raise Invariant("this driver is closed", fix="open it first: `async with app:`")
         try:
-            await asyncio.wait_for(self._turns.acquire(), WAIT_WITHIN)
+            # Not wait_for: before Python 3.12 it can swallow the cancellation of a caller whose turn has come.
+            async with asyncio.timeout(WAIT_WITHIN):
+                await self._turns.acquire()
         except TimeoutError:
             raise DriverUnavailable(
                 f"{self._place.dsn.shown}: all connections of this kind were busy for {WAIT_WITHIN:g} s"

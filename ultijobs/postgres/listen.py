@@ -88,11 +88,13 @@ class _Listener:
         await connection.add_listener(self._sql.channel, self._received)
         # A pooler that shares its server connections accepts LISTEN and delivers nothing.
         await connection.fetch(self._sql(PROVE), self._token, timeout=_PROBE_WITHIN)
-        await asyncio.wait_for(self._proven.wait(), _PROBE_WITHIN)
+        async with asyncio.timeout(_PROBE_WITHIN):
+            await self._proven.wait()
         self._regain()
         while not self._ended.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), _PROBE_EVERY)
+                async with asyncio.timeout(_PROBE_EVERY):
+                    await self._ended.wait()
             if not self._ended.is_set():
                 await connection.fetchval(PROBE, timeout=_PROBE_WITHIN)
 
