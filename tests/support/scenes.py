@@ -21,6 +21,7 @@ import asyncpg
 import ultijobs
 import ultijobs_cli
 from tests.support.eventually import eventually
+from ultijobs import App
 
 ROOT = Path(__file__).parents[2]
 # Where this process has ultijobs from comes first, so that an installed wheel is what the children run.
@@ -98,6 +99,8 @@ class Scene:
     app: str
     scratch: Path
     workers: list[WorkerProcess] = field(default_factory=list)
+    here: App[Any] | None = None
+    """The application of the test's own process, when workers run in it."""
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         return await self.pool.fetch(statement, *values)

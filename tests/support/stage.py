@@ -198,7 +198,7 @@ async def ignores_cancel(input: Ask) -> None:
 async def terminal_in_a_step(input: Ask, step: Step) -> None:
     async def b() -> None:
         await effect("b")
-        raise Terminal(input.word)
+        raise Terminal(input.word[::-1])
 
     await step.run("b", b)
 

@@ -7,12 +7,14 @@ import contextlib
 import signal
 import threading
 from collections.abc import Generator
+from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["PARENT_FD", "Stop", "StopRequest", "on_parent_death"]
+__all__ = ["PARENT_FD", "Stop", "StopRequest", "end", "on_parent_death"]
 
+CANCEL_AGAIN_AFTER: Final = 0.5
 PARENT_FD: Final = "ULTIJOBS_PARENT_FD"
 """The environment variable that names the pipe on which a worker process sees its supervisor die."""
 
@@ -93,3 +95,16 @@ def on_parent_death(stop: StopRequest, fd: int | None) -> Generator[None]:
         yield
     finally:
         loop.remove_reader(fd)
+
+
+async def end(tasks: AbstractSet[asyncio.Future[Any]]) -> None:
+    """Cancels `tasks` until they have ended, whatever they end with.
+
+    Once is not always enough: a driver or a library may lose a cancellation that meets its answer.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_AFTER)
+    await asyncio.gather(*tasks, return_exceptions=True)

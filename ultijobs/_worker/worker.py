@@ -20,7 +20,7 @@ from ultijobs._worker.application import Application, catalogue_of, host_of, ide
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest
 from ultijobs._worker.settings import settings
-from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest, on_parent_death
+from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
 from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
@@ -159,9 +159,7 @@ class Worker:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
         finally:
-            for task in (asked, claiming, *background):
-                task.cancel()
-            await asyncio.gather(asked, claiming, *background, return_exceptions=True)
+            await end({asked, claiming, *background})
         crew.heartbeat.state = "stopped"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORD_WITHIN):
@@ -218,6 +216,4 @@ class Worker:
                 return True
             return False
         finally:
-            for each in (task, asked):
-                each.cancel()
-            await asyncio.gather(task, asked, return_exceptions=True)
+            await end({task, asked})
