@@ -119,6 +119,8 @@ class Worker:
         loop = asyncio.get_running_loop()
         stack.enter_context(tracked(loop))
         threads = Threads(self._settings.concurrency * 2)
+        # A function that never returns keeps its thread, but not the loop that waits for it.
+        stack.callback(threads.release)
         crew = Crew(
             driver,
             app.registry.jobs.values(),
