@@ -29,6 +29,11 @@ class Body(Protocol):
         """True when the run holds a newer release's record, so that this process must leave the job alone."""
         ...
 
+    @property
+    def abandoned(self) -> bool:
+        """True while the body goes on although its grace is over."""
+        ...
+
     def beat(self, now: float) -> Beat | None:
         """The renewal to send; None when the lease is to lapse."""
         ...

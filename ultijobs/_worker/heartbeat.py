@@ -118,7 +118,7 @@ class Heartbeat:
             claimed_ago_ms=self._tally.claimed_ago_ms,
             settled_ago_ms=self._tally.settled_ago_ms,
             counters=self._tally.counts(),
-            wedged=self._keeper.watch.wedged,
+            wedged=self._keeper.wedged,
             listening=self.listening,
             lease_ms=int(me.lease.total_seconds() * 1000),
         )

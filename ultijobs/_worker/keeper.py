@@ -90,6 +90,11 @@ class LeaseKeeper:
         self._thread.join()
         self._thread = None
 
+    @property
+    def wedged(self) -> bool:
+        """True while a handler blocks the loop, or goes on although its timeout and its grace are over."""
+        return self.watch.wedged or any(flight.body.abandoned for flight in self._roster.all())
+
     def renew_soon(self) -> None:
         """Renews at once, so that a cancelled job is learned of now. Safe from any thread."""
         with contextlib.suppress(RuntimeError):

@@ -28,6 +28,7 @@ class FakeBody:
         self.ends: list[tuple[Ending, float, int]] = []
         self.checks = 0
         self.renewable = True
+        self.abandoned = False
 
     def beat(self, now: float) -> Beat | None:
         return Beat(self.job.id, self.job.lease_no) if self.renewable else None
@@ -236,6 +237,13 @@ async def test_a_body_that_is_given_up_is_not_renewed_and_its_lease_lapses(rig: 
     body.renewable = False
     await eventually(lambda: flight.phase is Phase.LOST, within=1.0)
     assert rig.link.sent == []
+
+
+async def test_a_process_with_an_abandoned_body_counts_as_wedged(rig: Rig):
+    _, body = rig.flight()
+    assert not rig.keeper.wedged
+    body.abandoned = True
+    assert rig.keeper.wedged
 
 
 async def test_stop_ends_the_thread_and_closes_its_connection():
