@@ -23,48 +23,62 @@ _PROBED: Final = 1_000
 # are the attempts looked up.
 _CAUSES: Final = """\
 with seen as materialized (
-  select j.id, j.run_id, j.name, j.queue, j.tenant_id, j.stop_reason, j.fingerprint, j.finished_at,
-    j.claims > j.attempt as again,
-         {hit} as hit
+  select j.run_id, j.name, j.queue, j.tenant_id, j.stop_reason, j.fingerprint, j.finished_at,
+         j.claims > j.attempt as again, {hit} as hit
     from {{schema}}.x_jobs j where j.state in ('dead', 'failed') and {where}
    order by j.finished_at desc, j.id desc limit {read}),
+parts as materialized (
+  select s.stop_reason, s.fingerprint, s.name, s.queue, s.tenant_id, count(*) as n, min(s.finished_at) as first_at,
+         max(s.finished_at) as last_at
+    from seen s where s.hit group by s.stop_reason, s.fingerprint, s.name, s.queue, s.tenant_id),
 groups as materialized (
-  select s.stop_reason, s.fingerprint, count(*) as n, min(s.finished_at) as first_at, max(s.finished_at) as last_at,
-         count(distinct s.tenant_id) as tenants, (array_agg(s.id order by s.finished_at desc, s.id desc))[1:3] as sample
-    from seen s where s.hit group by s.stop_reason, s.fingerprint order by n desc, last_at desc limit {limit}),
-probed as (
-  select p.stop_reason, p.fingerprint, count(*) as n
-    from (select s.stop_reason, s.fingerprint, s.run_id from seen s where s.hit and s.again limit {probed}) p
-   where (select count(*) from {{schema}}.x_job_attempts a where a.run_id = p.run_id and a.outcome in ('dead',
-     'failed')) > 1
-   group by p.stop_reason, p.fingerprint),
-names as (
-  select x.stop_reason, x.fingerprint, json_object_agg(x.name, x.n order by x.n desc) as jobs
-    from (select s.stop_reason, s.fingerprint, s.name, count(*) as n from seen s where s.hit group by 1, 2,
-      3) x group by 1, 2),
-queues as (
-  select x.stop_reason, x.fingerprint, json_object_agg(x.queue, x.n order by x.n desc) as queues
-    from (select s.stop_reason, s.fingerprint, s.queue, count(*) as n from seen s where s.hit group by 1, 2,
-      3) x group by 1, 2)
-select g.*, (select count(*) from seen) as seen, newest.error_code, newest.last_error, names.jobs::text as jobs,
-       queues.queues::text as queues, coalesce(probed.n, 0) as died_again,
+  select p.stop_reason, p.fingerprint, sum(p.n)::bigint as n, min(p.first_at) as first_at, max(p.last_at) as last_at
+    from parts p group by p.stop_reason, p.fingerprint order by n desc, last_at desc limit {limit}),
+tenants as materialized (
+  select x.stop_reason, x.fingerprint, count(x.tenant_id) as n
+    from (select p.stop_reason, p.fingerprint, p.tenant_id from parts p group by 1, 2, 3) x group by 1, 2),
+names as materialized (
+  select x.stop_reason, x.fingerprint, json_object_agg(x.name, x.n order by x.n desc)::text as told
+    from (select p.stop_reason, p.fingerprint, p.name, sum(p.n) as n from parts p group by 1, 2, 3) x group by 1, 2),
+queues as materialized (
+  select x.stop_reason, x.fingerprint, json_object_agg(x.queue, x.n order by x.n desc)::text as told
+    from (select p.stop_reason, p.fingerprint, p.queue, sum(p.n) as n from parts p group by 1, 2, 3) x group by 1, 2),
+again as materialized (
+  select a.stop_reason, a.fingerprint, count(*) as n
+    from (select s.stop_reason, s.fingerprint, s.run_id from seen s where s.hit and s.again limit {probed}) a
+   where (select count(*) from {{schema}}.x_job_attempts t
+           where t.run_id = a.run_id and t.outcome in ('dead', 'failed')) > 1
+   group by a.stop_reason, a.fingerprint)
+select g.*, (select count(*) from seen) as seen, newest.sample, newest.error_code, newest.last_error,
+       (select x.n from tenants x where {same}) as tenants, (select x.told from names x where {same}) as jobs,
+       (select x.told from queues x where {same}) as queues,
+       coalesce((select x.n from again x where {same}), 0) as died_again,
        (select t.name from {{schema}}.x_job_steps t where t.run_id = newest.run_id and t.status = 'failed'
          order by t.position desc limit 1) as step,
        (select count(*) from (
-          select a.run_id from {{schema}}.x_jobs r
-           cross join lateral (select a.run_id from {{schema}}.x_job_attempts a
-                                where a.run_id = r.run_id and a.outcome in ('dead', 'failed') limit 1) a
-           where r.fingerprint = g.fingerprint and r.state in ('ready', 'running', 'suspended') limit {probed}) x)
-             as retried
+          select from {{schema}}.x_jobs r
+           where r.fingerprint = g.fingerprint and r.state in ('ready', 'running', 'suspended')
+             and exists (select from {{schema}}.x_job_attempts t
+                          where t.run_id = r.run_id and t.outcome in ('dead', 'failed'))
+           limit {probed}) x) as retried
   from groups g
-  join {{schema}}.x_jobs newest on newest.id = g.sample[1]
-  join names on names.stop_reason is not distinct from g.stop_reason and names.fingerprint is not distinct
-    from g.fingerprint
-  join queues on queues.stop_reason is not distinct from g.stop_reason and queues.fingerprint is not distinct
-    from g.fingerprint
-  left join probed on probed.stop_reason is not distinct from g.stop_reason
-    and probed.fingerprint is not distinct from g.fingerprint
- order by g.n desc, g.last_at desc, g.sample"""
+ cross join lateral (
+   select (array_agg(n.id order by n.finished_at desc, n.id desc))[1:3] as sample,
+          (array_agg(n.run_id order by n.finished_at desc, n.id desc))[1] as run_id,
+          (array_agg(n.error_code order by n.finished_at desc, n.id desc))[1] as error_code,
+          (array_agg(n.last_error order by n.finished_at desc, n.id desc))[1] as last_error
+     from ({newest}) n) newest
+ order by g.n desc, g.last_at desc, newest.sample"""
+
+# The index on causes finds the newest of one; a null has its own way through it.
+_NEWEST: Final = """\
+(select j.id, j.run_id, j.finished_at, j.error_code, j.last_error from {{schema}}.x_jobs j
+  where j.state in ('dead', 'failed') and {same} and {where} and {hit} order by j.finished_at desc limit 3)"""
+_SAME: Final = (
+    "j.stop_reason = g.stop_reason and j.fingerprint = g.fingerprint",
+    "g.fingerprint is null and j.stop_reason = g.stop_reason and j.fingerprint is null",
+    "g.stop_reason is null and j.stop_reason is null and j.fingerprint is not distinct from g.fingerprint",
+)
 
 
 async def causes(links: Links, sql: Sql, where: Where, limit: int) -> list[Cause]:
@@ -76,6 +90,8 @@ async def causes(links: Links, sql: Sql, where: Where, limit: int) -> list[Cause
     statement = _CAUSES.format(
         hit=f"({parts.hit()})",
         where=parts.where(),
+        same="x.stop_reason is not distinct from g.stop_reason and x.fingerprint is not distinct from g.fingerprint",
+        newest=" union all ".join(_NEWEST.format(same=same, where=parts.where(), hit=parts.hit()) for same in _SAME),
         read=_READ,
         probed=_PROBED,
         limit=arguments.add(limit) + "::int",

@@ -56,12 +56,16 @@ def touches(where: Where, *, history: bool) -> bool:
     states = where.states()
     if states is not None and not any((state in _HISTORY) is history for state in states):
         return False
-    return not (history and where.values(Field.REASON) is not None)
+    if history and where.values(Field.REASON) is not None:
+        return False
+    return not (history and states is not None and "cancelled" not in states and _of_errors(where))
 
 
 def conditions(where: Where, arguments: Arguments, *, history: bool) -> Conditions:
     """The conditions of `where` on x_jobs, or on history: there only ids and `cancelled` have an index."""
     parts = Conditions()
+    if history and _of_errors(where):
+        parts.bounded.append("j.state = 'cancelled'")
     if where.tenant is not None:
         (parts.looked if history else parts.bounded).append(f"j.tenant_id = {arguments.add(where.tenant)}")
     for term in where.terms:
@@ -71,6 +75,11 @@ def conditions(where: Where, arguments: Arguments, *, history: bool) -> Conditio
         bounded = _bounds_history(term) if history else term.field not in _SCANS
         (parts.bounded if bounded else parts.looked).append(text)
     return parts
+
+
+def _of_errors(where: Where) -> bool:
+    """Only rows that were cancelled keep their last error when they move to history."""
+    return any(t.field in {Field.FINGERPRINT, Field.CODE, Field.ERROR} and not t.negated for t in where.terms)
 
 
 def _bounds_history(term: Term) -> bool:

@@ -21,7 +21,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import Where
-from ultijobs.postgres import activity, catalog, causes, health, pages, reads, stats, workers
+from ultijobs.postgres import activity, catalog, causes, health, matching, pages, reads, stats, workers
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -70,12 +70,12 @@ class PostgresInspection:
         return await reads.attempts(self._links, self._sql, run_id)
 
     async def count(self, where: Where, *, cap: int = 10_000) -> Count:
-        return await pages.count(self._links, self._sql, where, cap)
+        return await matching.count(self._links, self._sql, where, cap)
 
     async def targets(
         self, where: Where, *, as_of: datetime, after: UUID | None = None, limit: int = 500
     ) -> list[UUID]:
-        return await pages.targets(self._acting, self._sql, where, as_of, after, limit)
+        return await matching.targets(self._acting, self._sql, where, as_of, after, limit)
 
     async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]:
         return await causes.causes(self._links, self._sql, where, limit)

@@ -32,6 +32,14 @@ _REPLAN_EVERY: Final = 600.0
 _HOT: Final = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 """Plans of the hot statements are right without looking at parameters, and right on a table that was empty."""
 
+_READING: Final = {
+    "default_transaction_read_only": "on",
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+}
+"""Reads of inspection stop at a limit: plans that collect and sort all rows before it are ruled out."""
+
 
 class Gate:
     """Exponential back-off with jitter between attempts to connect, shared by all links to one place."""
@@ -85,7 +93,7 @@ class Place:
                 "tcp_keepalives_interval": "10",
                 "tcp_keepalives_count": "3",
                 **(_HOT if hot else {}),
-                **({"default_transaction_read_only": "on"} if read_only else {}),
+                **(_READING if read_only else {}),
             }
         try:
             connection: Connection[Record] = await asyncpg.connect(**arguments, timeout=CONNECT_WITHIN)

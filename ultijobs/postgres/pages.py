@@ -1,51 +1,58 @@
-"""Lists: keyset pages over live rows and history as one, counts up to a cap, and the ids that an act is applied to.
+"""Lists: keyset pages over live rows and history together.
 
-A filter that no index bounds is tried on a limited number of rows; a page then ends where the looking ended, and the
-next one goes on from there.
+A filter that no index bounds is tried on a limited number of rows. Live rows and history each go on from where their
+reading ended, so that nothing is skipped or repeated; while history is cut, its older rows come on later pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
-from ultijobs._queue.views import Count, JobPage, Sort
+from ultijobs._queue.views import JobPage, Sort
 from ultijobs._queue.where import Where
 from ultijobs.errors import Invariant
-from ultijobs.postgres.filters import Arguments, Conditions, conditions, touches
+from ultijobs.postgres.filters import Arguments, conditions, touches
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import JOB, job_row
 from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.stepping import IN_STREAM, STREAMS
 
 if TYPE_CHECKING:
     from asyncpg import Record
 
-__all__ = ["SCANNED", "count", "page", "targets"]
+__all__ = ["SCANNED", "page"]
 
 SCANNED: Final = 10_000
 """Rows that one statement looks at for a filter that no index bounds."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SOURCES: Final = ("live", "history")
+_TABLES: Final = {"live": "{schema}.x_jobs", "history": "{schema}.x_jobs_done"}
+
+_Key: TypeAlias = tuple[datetime, UUID]
+_Cursor: TypeAlias = dict[str, _Key | None]
+"""Where each source goes on; one that is missing has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The key of a sort: `time` is the column before the id, where there is one; `only` are the rows that it lists."""
+    """The key of a sort: `time` is the column before the id, where there is one."""
 
     time: str | None
     descending: bool
     only: str | None = None
+    """What it lists, where that is not everything."""
 
-    @property
-    def by(self) -> str:
+    def by(self, alias: str) -> str:
         way = " desc" if self.descending else ""
-        return f"j.{self.time}{way}, j.id{way}" if self.time else f"j.id{way}"
+        return ", ".join(f"{alias}.{column}{way}" for column in (self.time, "id") if column)
 
-    @property
-    def outer(self) -> str:
-        return self.by.replace("j.", "u.")
+    def key(self, row: Record, time: str, id: str) -> _Key:
+        return (row[time] if self.time else _EPOCH, row[id])
 
 
 _ORDERS: Final = {
@@ -55,160 +62,104 @@ _ORDERS: Final = {
     Sort.STOPPED: _Order("finished_at", descending=True, only="j.state in ('dead', 'failed')"),
 }
 
-_PAGE: Final = """\
-with {branches}
-select now() as as_of, {ends}, u.*
-  from (values (1)) one left join (select * from ({union}) v where v.hit) u on true
- order by {order} limit {limit}"""
-
 
 async def page(links: Links, sql: Sql, where: Where, sort: Sort, after: str | None, limit: int) -> JobPage:
     """See `InspectionStore.jobs`."""
     order = _ORDERS[sort]
-    arguments = Arguments()
-    places = [
-        name
-        for name, history in (("live", False), ("history", True))
-        if touches(where, history=history) and not (history and order.only)
+    cursor: _Cursor = dict.fromkeys(_SOURCES) if after is None else _read_token(after)
+    sources = [
+        source
+        for source in _SOURCES
+        if source in cursor and touches(where, history=source == "history") and not (source == "history" and order.only)
     ]
-    if not places:
+    if not sources:
         return JobPage([], None, await links.fetchval("select now()"))
-    cursor = _cursor(order, after, arguments)
-    branches = [_branch(name, where, order, cursor, arguments, limit) for name in places]
-    statement = _PAGE.format(
-        branches=",\n".join(branches),
-        ends=", ".join(_end(name, order) for name in places),
-        union=" union all ".join(f"select * from {name}" for name in places),
-        order=order.outer,
-        limit=limit + 1,
-    )
-    rows = await links.fetch(sql(statement), *arguments.values)
-    return _paged(rows, places, order, limit)
-
-
-async def count(links: Links, sql: Sql, where: Where, cap: int) -> Count:
-    """See `InspectionStore.count`."""
-    total, cut = 0, False
-    for history in (False, True):
-        if not touches(where, history=history):
-            continue
-        arguments = Arguments()
-        parts = conditions(where, arguments, history=history)
-        table = _table(history=history)
-        if parts.looked:
-            seen = (
-                f"select ({parts.hit()}) as hit from {table} j where {parts.where()} order by j.id desc limit {SCANNED}"
-            )
-            row = await links.fetchrow(
-                sql(f"select count(*) filter (where hit) as hits, count(*) as seen from ({seen}) x"), *arguments.values
-            )
-            assert row is not None
-            total += row["hits"]
-            cut = cut or row["seen"] == SCANNED
-        else:
-            rows = f"select from {table} j where {parts.where()} limit {arguments.add(cap + 1)}"
-            total += await links.fetchval(sql(f"select count(*) from ({rows}) x"), *arguments.values)
-    return Count(min(total, cap), "capped" if cut or total > cap else "exact")
-
-
-async def targets(links: Links, sql: Sql, where: Where, as_of: datetime, after: UUID | None, limit: int) -> list[UUID]:
-    """See `InspectionStore.targets`."""
     arguments = Arguments()
-    untouched = [f"j.updated_at <= {arguments.add(as_of)}"]
-    beyond = f"j.id > {arguments.add(after)}" if after is not None else "true"
-    branches: list[str] = []
-    for history in (False, True):
-        if not touches(where, history=history):
-            continue
-        parts = conditions(where, arguments, history=history)
-        table = _table(history=history)
-        if parts.looked and not history:
-            newest = (
-                f"select j.id, j.updated_at, ({parts.hit()}) as hit from {table} j where {parts.where()} "
-                f"order by j.id desc limit {SCANNED}"
-            )
-            found = f"select j.id from ({newest}) j where j.hit and {untouched[0]} and {beyond}"
-        else:
-            found = f"select j.id from {table} j where {parts.where(*parts.looked, *untouched, beyond)}"
-        branches.append(f"(select x.id from ({found}) x order by x.id limit {limit})")
-    if not branches:
-        return []
-    rows = await links.fetch(
-        sql(f"select u.id from ({' union all '.join(branches)}) u order by u.id limit {limit}"), *arguments.values
+    parts = [_source(source, where, order, cursor[source], arguments, limit) for source in sources]
+    ends = ", ".join(f"(select count(*) from {s}_ids) as {s}_seen, {_last(s, order)}" for s in sources)
+    statement = (
+        f"with {'recursive ' + STREAMS + ', ' if sort is Sort.DUE else ''}{', '.join(parts)} "
+        f"select now() as as_of, {ends}, u.* from (values (1)) one left join ("
+        f"{' union all '.join(f'select * from {source}' for source in sources)}) u on true order by {order.by('u')}"
     )
-    return [row["id"] for row in rows]
+    return _paged(await links.fetch(sql(statement), *arguments.values), sources, cursor, order, limit)
 
 
-def _table(*, history: bool) -> str:
-    return "{schema}.x_jobs_done" if history else "{schema}.x_jobs"
-
-
-def _branch(name: str, where: Where, order: _Order, cursor: str, arguments: Arguments, limit: int) -> str:
-    history = name == "history"
+def _source(source: str, where: Where, order: _Order, after: _Key | None, arguments: Arguments, limit: int) -> str:
+    """Two steps: the keys of what is looked at, then the whole rows of as many hits as a page can show."""
+    history = source == "history"
     parts = conditions(where, arguments, history=history)
-    bounded = parts.where(cursor, *([order.only] if order.only else []))
+    table = _TABLES[source]
+    time = f"j.{order.time}, " if order.time and order.time != "finished_at" else ""
+    keys = f"j.id, {time}j.finished_at, ({parts.hit()}) as hit"
+    bounded = parts.where(_beyond(order, after, arguments), *([order.only] if order.only else []))
     most = SCANNED if parts.looked else limit + 1
-    columns = _columns(parts)
+    if order.time == "run_at":
+        # Each stream is in this order already; a row that waits behind another is in none.
+        ids = (
+            f"select x.* from streams s cross join lateral (select {keys} from {table} j "
+            f"where {IN_STREAM} and {bounded} order by {order.by('j')} limit {most}) x "
+            f"union all select {keys} from {table} j where j.behind is not null and {bounded}"
+        )
+        ids = f"select y.* from ({ids}) y order by {order.by('y')} limit {most}"
+    else:
+        ids = f"select {keys} from {table} j where {bounded} order by {order.by('j')} limit {most}"
+    same_day = " and j.finished_at = k.finished_at" if history else ""
     return (
-        f"{name} as materialized (select {columns} from {_table(history=history)} j "
-        f"where {bounded} order by {order.by} limit {most})"
+        f"{source}_ids as materialized ({ids}), "
+        f"{source} as materialized (select '{source}' as source, {JOB} from "
+        f"(select * from {source}_ids i where i.hit order by {order.by('i')} limit {limit + 1}) k "
+        f"join {table} j on j.id = k.id{same_day})"
     )
 
 
-def _columns(parts: Conditions) -> str:
-    return f"{JOB}, ({parts.hit()}) as hit"
+def _last(source: str, order: _Order) -> str:
+    """Where the looking stopped."""
+    turned = _Order(order.time, not order.descending)
+    last = f"from {source}_ids z order by {turned.by('z')} limit 1"
+    time = f", (select z.{order.time} {last}) as {source}_time" if order.time else ""
+    return f"(select z.id {last}) as {source}_id{time}"
 
 
-def _end(name: str, order: _Order) -> str:
-    """How many rows a branch looked at and where it stopped, to tell an end from a cut."""
-    last = "asc" if order.descending else "desc"
-    by = f"{order.time} {last}, id {last}" if order.time else f"id {last}"
-    stop = f"(select id from {name} order by {by} limit 1) as {name}_id"
-    time = f", (select {order.time} from {name} order by {by} limit 1) as {name}_time" if order.time else ""
-    return f"(select count(*) from {name}) as {name}_seen, {stop}{time}"
-
-
-def _cursor(order: _Order, after: str | None, arguments: Arguments) -> str:
+def _beyond(order: _Order, after: _Key | None, arguments: Arguments) -> str:
     if after is None:
         return "true"
-    time, last = _read_token(after)
+    time, last = after
     sign = "<" if order.descending else ">"
     if order.time is None:
         return f"j.id {sign} {arguments.add(last)}"
     return f"(j.{order.time}, j.id) {sign} ({arguments.add(time)}::timestamptz, {arguments.add(last)}::uuid)"
 
 
-def _paged(rows: list[Record], places: list[str], order: _Order, limit: int) -> JobPage:
+def _paged(rows: list[Record], sources: Sequence[str], cursor: _Cursor, order: _Order, limit: int) -> JobPage:
     first = rows[0]
-    cuts = [
-        (first[f"{name}_time"] if order.time else _EPOCH, first[f"{name}_id"])
-        for name in places
-        if first[f"{name}_seen"] >= SCANNED
-    ]
     found = [row for row in rows if row["id"] is not None]
-    end = (max(cuts) if order.descending else min(cuts)) if cuts else None
-    if end is not None:
-        found = [row for row in found if _within(_key(row, order), end, order)]
     kept = found[:limit]
-    last = _key(kept[-1], order) if len(found) > limit else end
-    return JobPage([job_row(row) for row in kept], None if last is None else _token(*last), first["as_of"])
+    goes_on: _Cursor = {}
+    for source in sources:
+        shown = [row for row in kept if row["source"] == source]
+        if len(shown) < sum(row["source"] == source for row in found):
+            goes_on[source] = order.key(shown[-1], order.time or "", "id") if shown else cursor[source]
+        elif first[f"{source}_seen"] >= SCANNED:
+            goes_on[source] = order.key(first, f"{source}_time", f"{source}_id")
+    return JobPage([job_row(row) for row in kept], _token(goes_on) if goes_on else None, first["as_of"])
 
 
-def _within(key: tuple[datetime, UUID], end: tuple[datetime, UUID], order: _Order) -> bool:
-    return key >= end if order.descending else key <= end
+def _token(cursor: _Cursor) -> str:
+    return "~".join(
+        f"{source[0]}" if key is None else f"{source[0]}{(key[0] - _EPOCH) // timedelta(microseconds=1):x}.{key[1].hex}"
+        for source, key in cursor.items()
+    )
 
 
-def _key(row: Record, order: _Order) -> tuple[datetime, UUID]:
-    return (row[order.time] if order.time else _EPOCH, row["id"])
-
-
-def _token(time: datetime, id: UUID) -> str:
-    return f"{(time - _EPOCH) // timedelta(microseconds=1):x}.{id.hex}"
-
-
-def _read_token(token: str) -> tuple[datetime, UUID]:
-    micros, _, digits = token.partition(".")
+def _read_token(token: str) -> _Cursor:
+    names = {source[0]: source for source in _SOURCES}
+    cursor: _Cursor = {}
     try:
-        return _EPOCH + timedelta(microseconds=int(micros, 16)), UUID(digits)
-    except (ValueError, OverflowError):
+        for part in token.split("~"):
+            micros, _, digits = part[1:].partition(".")
+            key = (_EPOCH + timedelta(microseconds=int(micros, 16)), UUID(digits)) if digits else None
+            cursor[names[part[:1]]] = key
+    except (ValueError, OverflowError, KeyError):
         raise Invariant(f"{token[:80]!r} is no page's next", fix="give --after what the page before answered") from None
+    return cursor

@@ -26,7 +26,8 @@ __all__ = [
     "steps",
 ]
 
-_TAILS_READ: Final = 1_000_000
+_LIVE_TAILS: Final = 1_000_000
+_HISTORY_TAILS: Final = 500_000
 _SHORT_TAIL: Final = 12
 """Hex digits behind the last dash of a UUID."""
 
@@ -46,12 +47,12 @@ async def job(links: Links, sql: Sql, id: UUID, tenant: str | None) -> JobRow | 
 # Ids have an index by their head; a tail is looked for in the newest of them.
 RESOLVE: Final = f"""\
 select x.id from (
-  (select j.id, j.tenant_id from {{schema}}.x_jobs j order by j.id desc limit {_TAILS_READ})
+  (select j.id from {{schema}}.x_jobs j order by j.id desc limit {_LIVE_TAILS})
   union all
-  (select j.id, j.tenant_id from {{schema}}.x_jobs_done j order by j.id desc limit {_TAILS_READ})) x
+  (select j.id from {{schema}}.x_jobs_done j order by j.id desc limit {_HISTORY_TAILS})) x
  where case when length($1::text) <= {_SHORT_TAIL} then right(x.id::text, length($1::text)) = $1::text
             else right(replace(x.id::text, '-', ''), length($1::text)) = $1::text end
-   and ($2::text is null or x.tenant_id = $2::text)
+   and ($2::text is null or exists (select from {{schema}}.x_jobs_all a where a.id = x.id and a.tenant_id = $2::text))
  order by x.id limit $3::int"""
 
 

@@ -10,6 +10,7 @@ from ultijobs._queue.views import Count, QueueRow, Stats
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import LIVE_WORKER
 from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.stepping import IN_STREAM, STREAMS
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -18,30 +19,15 @@ __all__ = ["DUE_NAMES", "STATS", "due_names", "stats"]
 
 _CAP: Final = 10_000
 _STOPPED: Final = 20_000
-_HISTORY: Final = 20_000
+_HISTORY: Final = 10_000
 _NAMES_SEEN: Final = 2_000
 
-# A stream is (queue, lane, rank). Their heads are found by stepping over each stream, never by reading through it.
-_STREAMS: Final = """\
-streams as (
-  (select j.queue, j.lane, -j.priority as rank, 1 as n from {schema}.x_jobs j
-    where j.state in ('ready', 'suspended') and j.behind is null order by j.queue, j.lane, -j.priority limit 1)
-  union all
-  select x.queue, x.lane, x.rank, s.n + 1 from streams s cross join lateral (
-    select j.queue, j.lane, -j.priority as rank from {schema}.x_jobs j
-     where j.state in ('ready', 'suspended') and j.behind is null
-       and (j.queue, j.lane, -j.priority) > (s.queue, s.lane, s.rank)
-     order by j.queue, j.lane, -j.priority limit 1) x where s.n < 5000)"""
-
-_IN_STREAM: Final = (
-    "j.state in ('ready', 'suspended') and j.behind is null "
-    "and j.queue = s.queue and j.lane = s.lane and -j.priority = s.rank"
-)
 _MINE: Final = "($1::text is null or x.tenant_id = $1::text)"
+_QUEUE: Final = "($2::text is null or x.queue = $2::text)"
 
 # $1 tenant, $2 queue, both or either null
 STATS: Final = f"""\
-with recursive {_STREAMS},
+with recursive {STREAMS},
 mine as materialized (
   select s.*, greatest(100, least({_CAP + 1}, 100000 / count(*) over (partition by s.queue))) as most
     from streams s where $2::text is null or s.queue = $2::text),
@@ -53,7 +39,7 @@ due as (
              count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended,
              min(x.due_at) filter (where x.state = 'ready' and {_MINE}) as oldest
         from (select j.state, j.due_at, j.tenant_id from {{schema}}.x_jobs j
-               where {_IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit s.most) x) d
+               where {IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit s.most) x) d
    group by s.queue),
 later as (
   select s.queue, sum(d.delayed) as delayed, sum(d.suspended) as suspended, bool_or(d.seen >= s.most) as cut
@@ -61,7 +47,7 @@ later as (
       select count(*) filter (where x.state = 'ready' and {_MINE}) as delayed, count(*) as seen,
              count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended
         from (select j.state, j.tenant_id from {{schema}}.x_jobs j
-               where {_IN_STREAM} and j.run_at > now() order by j.run_at, j.id limit s.most) x) d
+               where {IN_STREAM} and j.run_at > now() order by j.run_at, j.id limit s.most) x) d
    group by s.queue),
 behind as (
   select x.queue, count(*) filter (where x.state = 'ready' and x.run_at <= now()) as ready,
@@ -73,20 +59,16 @@ behind as (
    where {_MINE} group by x.queue),
 running as (
   select x.queue, count(*) as running from {{schema}}.x_jobs x where x.state = 'running' and {_MINE} group by x.queue),
-seen_stopped as materialized (
-  select j.queue, j.state, j.tenant_id from {{schema}}.x_jobs j
-   where j.state in ('dead', 'failed') order by j.finished_at desc, j.id desc limit {_STOPPED + 1}),
 stopped as (
-  select x.queue, count(*) filter (where x.state = 'dead') as dead, count(*) filter (where x.state = 'failed') as failed
-    from seen_stopped x where {_MINE} group by x.queue),
-seen_history as materialized (
-  select x.queue, x.state, x.tenant_id from {{schema}}.x_jobs_done x limit {_HISTORY + 1}),
+  select x.queue, count(*) filter (where x.state = 'dead' and {_MINE}) as dead,
+         count(*) filter (where x.state = 'failed' and {_MINE}) as failed, sum(count(*)) over () as seen
+    from (select j.queue, j.state, j.tenant_id from {{schema}}.x_jobs j
+           where j.state in ('dead', 'failed') order by j.finished_at desc, j.id desc limit {_STOPPED + 1}) x
+   group by x.queue),
 history as (
-  select count(*) as seen, count(*) filter (where x.state = 'done' and {_MINE} and ($2::text is null
-    or x.queue = $2::text)) as done,
-         count(*) filter (where x.state = 'cancelled' and {_MINE} and ($2::text is null or x.queue = $2::text))
-           as cancelled
-    from seen_history x),
+  select count(*) as seen, count(*) filter (where x.state = 'done' and {_MINE} and {_QUEUE}) as done,
+         count(*) filter (where x.state = 'cancelled' and {_MINE} and {_QUEUE}) as cancelled
+    from (select j.queue, j.state, j.tenant_id from {{schema}}.x_jobs_done j limit {_HISTORY + 1}) x),
 workers as (
   select q.queue, count(*) as workers, sum(w.concurrency) as capacity
     from {{schema}}.x_workers w cross join lateral unnest(w.queues) q(queue) where {LIVE_WORKER} group by q.queue),
@@ -95,7 +77,7 @@ names as (
   union select queue from workers
   union select queue from {{schema}}.x_queues where paused_at is not null and (resume_at is null or resume_at > now())
   union select queue from {{schema}}.x_catalog where queue is not null)
-select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select count(*) from seen_stopped) as stopped_seen,
+select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(seen) from stopped) as stopped_seen,
        case when h.seen > {_HISTORY} then (
          select coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint from pg_catalog.pg_inherits i
            join pg_catalog.pg_class c on c.oid = i.inhrelid
@@ -125,21 +107,22 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select coun
 
 # $1 queues, $2 names that are left out, $3 at most; names that nobody claims stay at the head of their stream.
 DUE_NAMES: Final = f"""\
-with recursive {_STREAMS},
-heads as (
-  select x.name, x.last from streams s cross join lateral (
-    select j.name, row_number() over (order by j.run_at, j.id) = {_NAMES_SEEN} as last from {{schema}}.x_jobs j
-     where {_IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit {_NAMES_SEEN}) x
+with recursive {STREAMS},
+heads as materialized (
+  select s.n as stream, x.name from streams s cross join lateral (
+    select j.name from {{schema}}.x_jobs j where {IN_STREAM} and j.run_at <= now()
+     order by j.run_at, j.id limit {_NAMES_SEEN}) x
    where s.queue = any($1::text[]))
-select h.name, count(*) as n, (select bool_or(c.last) from heads c) as cut from heads h
- where h.name <> all($2::text[]) group by h.name order by h.name limit $3::int"""
+select h.name, count(*) as n,
+       exists (select from heads c group by c.stream having count(*) >= {_NAMES_SEEN}) as cut
+  from heads h where h.name <> all($2::text[]) group by h.name order by h.name limit $3::int"""
 
 
 async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -> Stats:
     """See `InspectionStore.stats`."""
     rows = await links.fetch(sql(STATS), tenant, queue)
     first = rows[0]
-    stopped_cut = first["stopped_seen"] > _STOPPED
+    stopped_cut = (first["stopped_seen"] or 0) > _STOPPED
     listed = [row for row in rows if row["queue"] is not None]
     if tenant is not None:
         listed = [

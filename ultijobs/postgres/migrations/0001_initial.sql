@@ -58,7 +58,8 @@ create unique index x_jobs_key on {schema}.x_jobs (name, (coalesce(tenant_id, ''
 create index x_jobs_released on {schema}.x_jobs (name, (coalesce(tenant_id, '') collate "C"), idempotency_key)
   where not key_held and state in ('ready', 'running', 'suspended') and idempotency_key is not null;
 create index x_jobs_running on {schema}.x_jobs (name, id) where state = 'running';
-create index x_jobs_stopped on {schema}.x_jobs (finished_at, id) where state in ('dead', 'failed');
+create index x_jobs_stopped on {schema}.x_jobs (finished_at, id) include (queue, state, tenant_id)
+  where state in ('dead', 'failed');
 create index x_jobs_cause on {schema}.x_jobs (stop_reason, fingerprint, finished_at) where state in ('dead', 'failed');
 create index x_jobs_retried on {schema}.x_jobs (fingerprint)
   where fingerprint is not null and state in ('ready', 'running', 'suspended');
