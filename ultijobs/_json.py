@@ -11,12 +11,22 @@ from typing import Any, Final, cast
 from ultijobs._text import storable, unstorable
 from ultijobs.errors import PayloadInvalid
 
-__all__ = ["DEEPEST", "decode", "encode", "nonfinite", "refuse_unstorable"]
+__all__ = [
+    "DEEPEST",
+    "decode",
+    "encode",
+    "looks_storable",
+    "nonfinite",
+    "refuse_oversized",
+    "refuse_unstorable",
+]
 
 DEEPEST: Final = 100
 """How deep a value may be nested; every JSON parser on the way reads it."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_SCALARS: Final = frozenset({type(None), bool, int, float, str})
+_CONTAINERS: Final = frozenset({list, dict})
 _PLAIN: Final = (type(None), bool, int, float, str, list, dict)
 
 
@@ -27,16 +37,30 @@ def encode(value: object, *, what: str, fix: str | None = None, limit: int | Non
     `PayloadInvalid` with `path` for anything else, for U+0000, a lone surrogate, a nesting deeper than `DEEPEST`, and
     for a text of more than `limit` bytes.
     """
-    for path, problem in _problems(value, exact=exact):
-        raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=fix, meta={"path": path})
-    text = _ENCODER.encode(value)
-    if limit is not None and len(text) * 4 > limit and (size := len(text.encode())) > limit:
+    text = _quick(value)
+    if text is None:
+        # Slow, and only for what is refused or looks like it: where the trouble is.
+        for path, problem in _problems(value, exact=exact):
+            raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=fix, meta={"path": path})
+        text = _ENCODER.encode(value)
+    if limit is not None and len(text) * 4 > limit:
+        refuse_oversized(len(text.encode()), what=what, limit=limit)
+    return text
+
+
+def looks_storable(text: bytes) -> bool:
+    """True for a JSON text, valid UTF-8, that certainly has no U+0000 and is not nested too deep."""
+    return b"\\u0000" not in text and text.count(b"[") + text.count(b"{") <= DEEPEST
+
+
+def refuse_oversized(size: int, *, what: str, limit: int) -> None:
+    """Raises `PayloadInvalid` for a JSON text of more than `limit` bytes."""
+    if size > limit:
         raise PayloadInvalid(
             f"{what} has {size} bytes as JSON, more than the limit of {limit}",
             fix="store the data elsewhere and pass a reference, or raise App(sizes=Sizes(…))",
             meta={"path": "$", "size": size, "limit": limit},
         )
-    return text
 
 
 def decode(text: str) -> Any:
@@ -61,6 +85,41 @@ def nonfinite(value: object) -> str | None:
         if isinstance(item, float) and not math.isfinite(item):
             return path
     return None
+
+
+def _quick(value: object) -> str | None:
+    """The text of a value that certainly is storable; None when it is not, or has to be looked at closely."""
+    try:
+        if not _exact(value):
+            return None
+        text = _ENCODER.encode(value)
+        text.encode()
+        deep = text.count("[") + text.count("{") > DEEPEST and _deeper(value, DEEPEST)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return None if deep or "\\u0000" in text else text
+
+
+def _exact(value: object) -> bool:
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if kind is list:
+        return all(map(_exact, cast("list[object]", value)))
+    if kind is dict:
+        members = cast("dict[object, object]", value)
+        return all(type(key) is str for key in members) and all(map(_exact, members.values()))
+    return False
+
+
+def _deeper(value: object, levels: int) -> bool:
+    """True when containers are nested deeper than `levels`."""
+    if not levels:
+        return True
+    children: Iterable[object] = (
+        cast("dict[object, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
+    )
+    return any(type(child) in _CONTAINERS and _deeper(child, levels - 1) for child in children)
 
 
 def _problems(value: object, *, exact: bool) -> Iterator[tuple[str, str]]:

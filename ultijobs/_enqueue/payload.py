@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ultijobs import _json
 from ultijobs._definitions.handle import JobHandle, invalid
@@ -26,18 +26,31 @@ def stored(handle: JobHandle[In], input: Any, *, limit: int) -> tuple[str, In]:
         value = handle.adapter.validate_python(input, by_alias=True, by_name=True)
     except ValidationError as error:
         raise invalid(handle.name, error) from error
-    text = _json.encode(_dumped(handle, value, what), what=what, limit=limit)
-    if "null" in text:
-        path = _json.nonfinite(handle.adapter.dump_python(value, round_trip=True, warnings=False))
-        if path is not None:
-            raise PayloadInvalid(f"{what} cannot be stored: {path} is NaN or infinite", meta={"path": path})
+    text = _encoded(handle.adapter, value, what, limit)
     return text, handle.validate(text)
 
 
-def _dumped(handle: JobHandle[In], value: In, what: str) -> Any:
+def _encoded(adapter: TypeAdapter[In], value: In, what: str, limit: int) -> str:
     # Field names, not aliases: an alias for output need not be one for input.
     try:
-        return handle.adapter.dump_python(value, mode="json", by_alias=False, round_trip=True, warnings=False)
+        data = adapter.dump_json(value, by_alias=False, round_trip=True, warnings=False)
+    except (ValueError, RecursionError):
+        data = b""
+    if not data or not _json.looks_storable(data):
+        return _looked_at_closely(adapter, value, what, limit)
+    if b"null" in data:
+        # A NaN became one; a null that was written stays.
+        path = _json.nonfinite(adapter.dump_python(value, round_trip=True, warnings=False))
+        if path is not None:
+            raise PayloadInvalid(f"{what} cannot be stored: {path} is NaN or infinite", meta={"path": path})
+    _json.refuse_oversized(len(data), what=what, limit=limit)
+    return data.decode()
+
+
+def _looked_at_closely(adapter: TypeAdapter[In], value: In, what: str, limit: int) -> str:
+    try:
+        plain = adapter.dump_python(value, mode="json", by_alias=False, round_trip=True, warnings=False)
     except (ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise PayloadInvalid(f"{what} cannot be stored: {reason}", meta={"path": "$"}) from error
+    return _json.encode(plain, what=what, limit=limit)
