@@ -59,6 +59,10 @@ class Executing:
         if self.task is not None:
             self.task.cancel()
 
+    def stop_clock(self) -> None:
+        """The function has ended: what is left is its record, which no deadline of the step interrupts."""
+        self.deadline = math.inf
+
     def overrun(self) -> JobTimeout:
         limit = "" if self.timeout is None else f" of {render(self.timeout)}"
         return JobTimeout(

@@ -116,6 +116,7 @@ class Runner:
         """Records the result; answers what every replay will return, once that is durable."""
         try:
             self.leave_if_forked()
+            step.stop_clock()
             if step.expired:
                 step.absorb_cancel()
                 late = step.overrun()
@@ -138,6 +139,7 @@ class Runner:
         """Records the failure; answers the exception that the handler gets."""
         try:
             self.leave_if_forked()
+            step.stop_clock()
             if isinstance(error, SystemExit):
                 error = RuntimeError(f"the step {step.name!r} called sys.exit({error.code!r})")
             if step.expired and isinstance(error, Exception | asyncio.CancelledError):

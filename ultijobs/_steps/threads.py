@@ -45,6 +45,10 @@ class Threads:
             except StopIteration as stop:
                 error = RuntimeError("the function raised StopIteration")
                 error.__cause__ = stop
+            except (KeyboardInterrupt, GeneratorExit) as raised:
+                # Raised by hand: on the loop they would end the process that waits.
+                error = RuntimeError(f"the function raised {type(raised).__qualname__}")
+                error.__cause__ = raised
             except BaseException as raised:  # noqa: BLE001 - whatever it is goes to the one who waits
                 error = raised
             try:

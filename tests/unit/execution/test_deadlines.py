@@ -130,6 +130,31 @@ async def test_a_result_that_comes_after_the_steps_deadline_is_not_recorded():
     assert bench.steps.records["stubborn"].status == "failed"
 
 
+async def test_a_step_that_ended_in_time_is_not_late_because_its_record_is():
+    async def quick() -> str:
+        return "in time"
+
+    def broken() -> None:
+        raise ConnectionError("the real reason")
+
+    async def handler(step: Step) -> None:
+        assert await step.run("quick", quick) == "in time"
+        with pytest.raises(ConnectionError, match="the real reason"):
+            await step.run("broken", broken)
+
+    bench = Bench(Declared(handler, step_timeout=timedelta(milliseconds=500)))
+    bench.steps.held_back = []
+    with bench.started() as task:
+        for number in (1, 2):
+            await eventually(lambda number=number: len(bench.steps.held_back or ()) == number)
+            bench.attempt.check()
+            assert bench.attempt.due == float("inf")
+            bench.steps.held_back[number - 1]()
+        settlement = await task
+    assert settlement is not None
+    assert settlement.outcome is Outcome.OK
+
+
 async def test_a_handler_may_answer_the_timeout_of_a_step_like_any_error_of_it():
     async def slow() -> None:
         await asyncio.Event().wait()
