@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["ACTIONS", "BY_ID", "VIEWS", "KeyAction", "actions_of", "footer_of", "key_name", "tabs"]
+__all__ = ["ACTIONS", "BY_ID", "VIEWS", "KeyAction", "actions_of", "all_keys", "footer_of", "key_name", "tabs"]
 
 Group = Literal["tabs", "move", "list", "look", "act"]
 VIEWS: Final = {"incident": "Incident", "queues": "Queues", "jobs": "Jobs", "dead": "Dead", "run": "Run"}
 
 _LISTS: Final = ("incident", "queues", "jobs", "dead")
 _JOBS: Final = ("jobs", "dead", "run")
+_LIVING: Final = ("jobs", "run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction(
         "retry", ("r",), "Retry", "run again; stored steps are kept", "act", ("incident", *_JOBS), True, footer=89
     ),
-    KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _JOBS, True, True, footer=80),
+    KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _LIVING, True, True, footer=80),
     KeyAction(
         "pause", ("p",), "Pause", "no more claims from the queue", "act", ("incident", "queues"), True, footer=79
     ),
@@ -68,7 +69,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
     KeyAction("sort", ("s",), "Sort", "next order", "list", ("queues", "jobs"), footer=40),
     KeyAction("tenant", ("t",), "Tenant", "only the tenant of this row; again: all", "list", ("jobs",)),
-    KeyAction("dead_of_queue", ("d",), "Dead of queue", "dead letters of this queue", "list", ("queues",), footer=45),
+    KeyAction("dead_of_queue", ("l",), "Dead letters", "dead letters of this queue", "list", ("queues",), footer=45),
     KeyAction(
         "why", ("h",), "Why", "why this job is where it is, and what frees it", "look", ("incident", *_JOBS), footer=65
     ),

@@ -7,28 +7,27 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
-from textual.app import App
+from textual.app import ScreenStackError
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
-from ultijobs.inspection import ActOutcome, JobState, Plan
+from ultijobs.inspection import ActOutcome, Plan
 from ultijobs_tui import format as fmt
 from ultijobs_tui.acting import Acting
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place, Settings
+from ultijobs_tui.following import Following
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.history import History
 from ultijobs_tui.link import Link, LinkState, explain
 from ultijobs_tui.look import Look
+from ultijobs_tui.navigation import NavigatingApp
 from ultijobs_tui.palette import KeyCommands
-from ultijobs_tui.places import Places
 from ultijobs_tui.poller import Budget, Poller
 from ultijobs_tui.present.bars import Status
 from ultijobs_tui.screens.base import CockpitScreen
-from ultijobs_tui.screens.incident import IncidentScreen
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.source import Source
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -37,9 +36,10 @@ from ultijobs_tui.theme import THEMES
 __all__ = ["Cockpit"]
 
 _LISTEN_AGAIN = 30.0
+_READ_SECONDS = 5.0
 
 
-class Cockpit(App[int]):
+class Cockpit(NavigatingApp):
     """Shows what `source` tells. It opens nothing and closes nothing: the source outlives it."""
 
     CSS_PATH = Path(__file__).with_name("theme.tcss")
@@ -47,7 +47,6 @@ class Cockpit(App[int]):
     COMMANDS: ClassVar = {KeyCommands}
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", show=False, priority=True)]
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {"incident": IncidentScreen}
 
     def __init__(
         self,
@@ -68,9 +67,8 @@ class Cockpit(App[int]):
         self._absolute = False
         self._result = line()
         self._leaving = False
-        self._places = Places()
         self._acting = Acting(self)
-        self._followed: tuple[UUID, Plan] | None = None
+        self._following = Following()
         self.link = link or Link(monotonic)
         self.poller = Poller(
             source,
@@ -131,10 +129,19 @@ class Cockpit(App[int]):
             self.say(explain(error), Tone.BAD)
 
     # -- data ------------------------------------------------------------------------------------------
+    @property
+    def _top(self) -> CockpitScreen | Modal[Any] | None:
+        """The visible screen, when it is one of ours; none while the app starts or ends."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, CockpitScreen | Modal) else None
+
     def _ask(self) -> Needs:
-        screen = self.screen
-        needs = screen.needs() if isinstance(screen, CockpitScreen | Modal) else Needs()
-        return needs.following(self._followed[0]) if self._followed else needs
+        screen = self._top
+        needs = screen.needs() if screen is not None else Needs()
+        return needs.following(self._following.id) if self._following.id else needs
 
     def feed(self, frame: Frame) -> None:
         """Shows a frame."""
@@ -142,37 +149,21 @@ class Cockpit(App[int]):
         self._frame_at = self._monotonic()
         if frame.overview is not None:
             self._history.add(frame.overview)
-        screen = self.screen
-        with self.batch_update():
-            if isinstance(screen, CockpitScreen | Modal):
+        screen = self._top
+        if screen is not None:
+            with self.batch_update():
                 screen.receive(frame)
-        if frame.watch is not None:
-            self._watched(frame)
+        if (told := self._following.tell(frame.watch)) is not None:
+            self.say(*told)
 
     def _bars(self) -> None:
-        screen = self.screen
-        if isinstance(screen, CockpitScreen) and screen.is_mounted:
+        screen = self._top
+        if isinstance(screen, CockpitScreen):
             screen.bars()
 
     def follow(self, id: UUID, plan: Plan) -> None:
-        """Watches a canary until it stops."""
-        self._followed = (id, plan)
-
-    def _watched(self, frame: Frame) -> None:
-        if frame.watch is None or self._followed is None or frame.watch.row.id != self._followed[0]:
-            return
-        row = frame.watch.row
-        name = f"canary {fmt.short_id(row.id)}"
-        if row.state == JobState.DONE:
-            self.say(f"✓ {name} is done: r retries the rest", Tone.GOOD)
-        elif row.state in {JobState.DEAD, JobState.FAILED} and row.updated_at > self._followed[1].as_of:
-            self.say(f"✗ {name} died again: {row.error_code or row.stop_reason}. The rest would too", Tone.BAD)
-        elif row.state == JobState.CANCELLED:
-            self.say(f"{name} was cancelled", Tone.WARN)
-        else:
-            self.say(f"{name}: {row.state}, attempt {row.attempt}/{row.max_attempts} …")
-            return
-        self._followed = None
+        """Watches a retried job until it stops."""
+        self._following.start(id, plan)
 
     # -- what screens ask for --------------------------------------------------------------------------
     @property
@@ -261,6 +252,10 @@ class Cockpit(App[int]):
             "quit": self.action_leave,
             "undo": self._undo,
             "commands": self.action_command_palette,
+            "help": self.help,
+            "back": self.back,
+            "history.back": lambda: self.step(-1),
+            "history.forward": lambda: self.step(1),
         }
         if action.startswith("tab."):
             self.go(Place(action.removeprefix("tab.")))
@@ -270,22 +265,6 @@ class Cockpit(App[int]):
             return False
         handler()
         return True
-
-    def go(self, place: Place) -> None:
-        """Opens a place and remembers it."""
-        self._places.visit(place)
-        self.call_later(self._open, place)
-
-    async def _open(self, place: Place) -> None:
-        if place.view not in self.MODES:
-            return
-        if self.current_mode != place.view:
-            await self.switch_mode(place.view)
-        while len(self.screen_stack) > 1:
-            await self.pop_screen()
-        if isinstance(self.screen, CockpitScreen):
-            self.screen.arrive(place)
-        self.poke()
 
     def _freeze(self) -> None:
         self.link.frozen = not self.link.frozen

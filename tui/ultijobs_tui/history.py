@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ultijobs.inspection import Overview
+from ultijobs.inspection import Overview, QueueRow
 
 __all__ = ["History"]
 
 _KEEP: Final = 900
+_APART: Final = 0.9
 _TREND_SECONDS: Final = 60.0
+_RATE_SECONDS: Final = 300.0
+_RATE_LEAST: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,10 @@ class History:
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=_KEEP)
+        self._queues: deque[tuple[datetime, dict[str, int]]] = deque(maxlen=_KEEP)
 
     def add(self, overview: Overview) -> None:
-        if self._samples and (overview.as_of - self._samples[-1].at).total_seconds() < 0.9:  # noqa: PLR2004 - one a second
+        if self._samples and (overview.as_of - self._samples[-1].at).total_seconds() < _APART:
             return
         totals = overview.stats.totals
         self._samples.append(
@@ -40,6 +44,25 @@ class History:
                 frozenset(state for state, count in totals.items() if count.kind == "exact"),
             )
         )
+        self.add_queues(overview.as_of, overview.queues)
+
+    def add_queues(self, as_of: datetime, rows: Sequence[QueueRow]) -> None:
+        if self._queues and (as_of - self._queues[-1][0]).total_seconds() < _APART:
+            return
+        self._queues.append((as_of, {row.queue: row.ready.value for row in rows if row.ready.kind == "exact"}))
+
+    def ready_per_minute(self, queue: str) -> float | None:
+        """How fast the due jobs of a queue grow (+) or shrink (-), over five minutes; None before 30 s are known."""
+        seen = [(at, counts[queue]) for at, counts in self._queues if queue in counts]
+        if not seen:
+            return None
+        last_at, last = seen[-1]
+        first_at, first = next(s for s in seen if (last_at - s[0]).total_seconds() <= _RATE_SECONDS)
+        seconds = (last_at - first_at).total_seconds()
+        return None if seconds < _RATE_LEAST else (last - first) * 60 / seconds
+
+    def ready_values(self, queue: str, buckets: int) -> Sequence[int]:
+        return _thinned([counts[queue] for _, counts in self._queues if queue in counts], buckets)
 
     def trend(self, state: str) -> str:
         """`↑`, `↓` or nothing: against a minute ago, when both counts are exact."""
@@ -54,14 +77,17 @@ class History:
 
     def values(self, state: str, buckets: int) -> Sequence[int]:
         """The count of `state` over the ring, as at most `buckets` values."""
-        samples = [s.totals.get(state, 0) for s in self._samples]
-        if len(samples) <= buckets:
-            return samples
-        step = len(samples) / buckets
-        return [samples[int((i + 1) * step) - 1] for i in range(buckets)]
+        return _thinned([s.totals.get(state, 0) for s in self._samples], buckets)
 
     def minutes(self) -> float:
         """How long the ring reaches back."""
         if len(self._samples) < 2:  # noqa: PLR2004 - as above
             return 0.0
         return (self._samples[-1].at - self._samples[0].at).total_seconds() / 60
+
+
+def _thinned(values: Sequence[int], buckets: int) -> Sequence[int]:
+    if len(values) <= buckets:
+        return values
+    step = len(values) / buckets
+    return [values[int((i + 1) * step) - 1] for i in range(buckets)]

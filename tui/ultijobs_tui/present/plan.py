@@ -11,7 +11,7 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.present.causes import shares
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["confirm_word", "plan_lines", "takes_reason"]
+__all__ = ["command_lines", "confirm_word", "plan_lines", "takes_reason"]
 
 _FREELY: Final = 20
 """Up to here a plan of something that can be done again is confirmed without typing."""
@@ -52,12 +52,12 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
     return [*lines, *command_lines(plan.equivalent, width)]
 
 
-def command_lines(command: str, width: int) -> list[Line]:
+def command_lines(command: str, width: int, *, label: str = "same as") -> list[Line]:
     """A command over as many lines as it needs: none of it is hidden."""
     room = max(20, width - _LABEL - 2)
     parts = textwrap.wrap(command, room, break_on_hyphens=False, drop_whitespace=True) or [""]
     first, *rest = parts
-    return [_fact("same as", first, Tone.ACCENT), *(_fact("", part, Tone.ACCENT) for part in rest)]
+    return [_fact(label, first, Tone.ACCENT), *(_fact("", part, Tone.ACCENT) for part in rest)]
 
 
 def _jobs(plan: Plan) -> list[Line]:

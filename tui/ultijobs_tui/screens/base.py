@@ -38,6 +38,7 @@ class CockpitScreen(Screen[None]):
 
     VIEW: ClassVar[str]
     ALLOW_SELECT = False
+    _composed = False
 
     @property
     def desk(self) -> Desk:
@@ -93,6 +94,7 @@ class CockpitScreen(Screen[None]):
         yield Lines(id="footer")
 
     def on_mount(self) -> None:
+        self._composed = True
         self.focus_list()
         self.bars()
 
@@ -115,13 +117,15 @@ class CockpitScreen(Screen[None]):
 
     def receive(self, frame: Frame | None) -> None:
         """Shows a frame; one that answers another question only feeds the bars."""
-        if not self.is_mounted:
+        if not self._composed:
             return
         if frame is not None and frame.answers(self.needs()):
             self.show(frame)
         self.bars()
 
     def bars(self) -> None:
+        if not self._composed:
+            return
         desk, look = self.desk, self.desk.look()
         status = desk.status(marks=self.marks_shown())
         frame = desk.last_frame
@@ -176,12 +180,12 @@ class CockpitScreen(Screen[None]):
     def on_grid_opened(self) -> None:
         self.action_do("open")
 
-    def on_grid_moved(self) -> None:
-        self.moved()
+    def on_grid_moved(self, event: Grid.Moved) -> None:
+        self.moved(event.grid)
         self.bars()
 
-    def moved(self) -> None:
-        """The cursor is on another row."""
+    def moved(self, grid: Grid) -> None:
+        """The cursor of `grid` is on another row."""
 
     def on_lines_pressed(self, event: Lines.Pressed) -> None:
         self.action_do(event.action)

@@ -60,7 +60,7 @@ class IncidentScreen(CockpitScreen):
         self.query_one(Grid).set_table(incident_table(frame, look, fresh=self._fresh(), find=self._find))
         self._panel(look)
 
-    def moved(self) -> None:
+    def moved(self, grid: Grid) -> None:  # noqa: ARG002 - there is one
         self._panel(self.desk.look())
 
     def _panel(self, look: Look) -> None:

@@ -62,16 +62,23 @@ class PlanDialog(Modal[Applied | None]):
             if takes_reason(self.plan):
                 with Horizontal(classes="field"):
                     yield Lines(id="reason-label", classes="label")
-                    yield Input(id="reason", compact=True, placeholder="why, for the activity log (optional)")
+                    yield Input(
+                        id="reason",
+                        compact=True,
+                        select_on_focus=False,
+                        placeholder="why, for the activity log (optional)",
+                    )
             if self.plan.action is Action.PAUSE:
                 with Horizontal(classes="field"):
                     yield Lines(id="for-label", classes="label")
-                    yield Input(id="for", compact=True, placeholder="30m, 2h … (empty: until resumed)")
+                    yield Input(
+                        id="for", compact=True, select_on_focus=False, placeholder="30m, 2h … (empty: until resumed)"
+                    )
             with Horizontal(id="choices"):
                 yield Button("Cancel", id="cancel", compact=True)
                 if self._word is not None:
                     yield Lines(id="word-label", classes="label")
-                    yield Input(id="word", compact=True)
+                    yield Input(id="word", compact=True, select_on_focus=False)
                 yield Button(str(self.plan.action).capitalize(), id="apply", compact=True, disabled=bool(self._word))
             yield Lines(id="plan-hint")
 

@@ -1,0 +1,77 @@
+"""Text from jobs is never obeyed by the terminal, nor read as markup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.tui import data
+from tests.tui.driving import driving
+from tests.tui.fake import FakeSource
+from ultijobs.inspection import JobPage
+from ultijobs_tui.paint import clean, fit, spread
+from ultijobs_tui.table import line
+
+NASTY = st.text(alphabet=st.sampled_from("ab[]/=\\\x1b\x07\r\n\t\x00\x9b漢字🙂é\u0301\u202e\u200b{}%s$ "), max_size=60)
+
+
+@given(st.text(), st.integers(0, 60), st.sampled_from(["left", "right"]), st.sampled_from(["start", "end"]))
+@example("a漢字漢字", 4, "left", "end")
+@example("漢字漢字a", 4, "left", "start")
+def test_a_cell_has_exactly_its_width_whatever_is_in_it(text, width, align, elide) -> None:
+    assert cell_len(fit(text, width, align=align, elide=elide)) == width
+
+
+@given(NASTY, NASTY, st.integers(1, 60))
+def test_a_line_has_exactly_its_width_whatever_is_in_it(left, right, width) -> None:
+    spans = spread(line(left, right=(right,)), width)
+    assert sum(cell_len(span.text) for span in spans) == width
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text) -> None:
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u2066\u200b" for c in clean(text))
+
+
+@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.lists(NASTY, min_size=25, max_size=25))
+@example(["[/usr/lib] closed [/foo]", "[@click=app.quit]x[/]", "\x1b]0;owned\x07\x1b[2J", "list[int]", "\u202eevil"])
+async def test_hostile_names_and_errors_are_shown_as_they_are(texts: list[str]) -> None:
+    rows = [
+        data.dead_job(n, name=t or "x", last_error=t, error_code=t, tenant_id=t, idempotency_key=t, enqueued_by=t)
+        for n, t in enumerate(texts)
+    ]
+    cause = data.causes()[0]
+    causes = [
+        replace(cause, fingerprint=f"f{n:04}", error=t, error_code=t, step=t, jobs={t: 1}, queues={t: 2})
+        for n, t in enumerate(texts)
+    ]
+    lines = [replace(data.stuck()[1], key=f"s{n}", why=t, cause=causes[n], held_by=t) for n, t in enumerate(texts)]
+    detail = replace(data.detail(), row=rows[0])
+    source = FakeSource(
+        overview=data.overview(lines),
+        causes=causes,
+        page=JobPage(rows, None, data.NOW),
+        dead_page=JobPage(rows, None, data.NOW),
+        details={rows[0].id: detail},
+        queues=[replace(data.queues()[0], queue=f"q{n}{t}", pause_reason=t, paused_by=t) for n, t in enumerate(texts)],
+        title=texts[0],
+    )
+    async with driving(source) as driver:
+        seen = driver.text
+        for key in ("2", "5", "3", "enter"):
+            await driver.press(key)
+            await driver.until(lambda: driver.grid.table.rows)
+            seen += driver.text
+    assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in seen)
+    for text in texts[:5]:
+        assert clean(text)[:8].strip() in seen
+
+
+async def test_markup_is_text() -> None:
+    stuck = [replace(data.stuck()[2], why="[bold red]PAUSED[/] by [/usr/lib]")]
+    async with driving(FakeSource(overview=data.overview(stuck))) as driver:
+        await driver.sees("[bold red]PAUSED[/] by [/usr/lib]")

@@ -1,0 +1,115 @@
+"""Between screens: tabs, into a job and back, filters."""
+
+from __future__ import annotations
+
+from tests.tui import data
+from tests.tui.driving import driving
+from tests.tui.fake import FakeSource
+from ultijobs.inspection import JobPage
+from ultijobs_tui.desk import Settings
+from ultijobs_tui.widgets.grid import Grid
+
+
+async def test_tabs_open_by_their_numbers() -> None:
+    async with driving() as driver:
+        for key, word in (("2", "RUN/CAP"), ("3", "WAITING ON"), ("5", "RETRIED→DIED"), ("1", "HELD BY")):
+            await driver.press(key)
+            await driver.sees(word)
+
+
+async def test_no_tab_leads_nowhere() -> None:
+    async with driving() as driver:
+        for word in ("Leases", "Workers", "Backfills", "Cron", "Outbox", "Activity"):
+            assert word not in driver.text
+
+
+async def test_from_a_cause_to_its_jobs_to_a_run_and_back() -> None:
+    async with driving() as driver:
+        await driver.press("g", "j", "enter")
+        await driver.sees("jobs of 7f3a", "…" + data.uid(1).hex[-8:])
+        await driver.press("enter", "enter")
+        await driver.sees("✗ failed", "FROM ENQUEUE")
+        await driver.press("escape")
+        await driver.sees("jobs of 7f3a")
+
+
+async def test_history_goes_back_and_forward() -> None:
+    async with driving() as driver:
+        await driver.press("2")
+        await driver.sees("RUN/CAP")
+        await driver.press("3")
+        await driver.sees("WAITING ON")
+        await driver.press("left_square_bracket")
+        await driver.sees("RUN/CAP")
+        await driver.press("right_square_bracket")
+        await driver.sees("WAITING ON")
+
+
+async def test_single_letters_go_into_the_filter_and_not_to_acts() -> None:
+    async with driving() as driver:
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("slash", *"key:rpuXqf1", "enter")
+        await driver.sees("filter key:rpuXqf1")
+        assert driver.source.planned == []
+        assert driver.app.is_running
+        await driver.until(lambda: driver.source.fetched[-1].page.where == "key:rpuXqf1")
+
+
+async def test_an_unreadable_filter_is_told_and_the_list_keeps_the_last_good_one() -> None:
+    async with driving() as driver:
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("slash", *"stat:dead")
+        await driver.sees("stat")
+        await driver.press("enter", "escape")
+        await driver.sees("all jobs")
+        assert all(needs.page.where == "" for needs in driver.source.fetched if needs.page)
+
+
+async def test_an_empty_list_repeats_the_filter() -> None:
+    source = FakeSource(page=JobPage([], None, data.NOW))
+    async with driving(source, Settings(where="state:ready queue:nowhere")) as driver:
+        await driver.sees("No job matches state:ready queue:nowhere")
+
+
+async def test_a_deep_link_opens_the_job() -> None:
+    async with driving(settings=Settings(job=data.uid(1).hex[-8:])) as driver:
+        await driver.sees("charge_invoice", "FROM ENQUEUE TO NOW")
+
+
+async def test_a_deep_link_to_nothing_says_so_and_leaves_incident() -> None:
+    async with driving(settings=Settings(job="ffffffffff")) as driver:
+        await driver.sees("X_JOB_UNKNOWN", "HELD BY")
+
+
+async def test_find_on_incident_narrows_as_it_is_typed_and_esc_shows_all() -> None:
+    async with driving() as driver:
+        await driver.press("slash", *"billing")
+        grid = driver.app.screen.query(Grid).first()
+        await driver.until(lambda: len(grid.table.rows) == 2)
+        await driver.press("escape")
+        await driver.until(lambda: len(driver.grid.table.rows) == len(data.stuck()))
+
+
+async def test_why_answers_for_the_job_under_the_cursor() -> None:
+    async with driving() as driver:
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("h")
+        await driver.sees("waits for  paused", "ultijobs queues resume billing")
+        assert any(needs.why == data.uid(1) for needs in driver.source.fetched)
+
+
+async def test_the_help_tells_why_a_key_is_grey() -> None:
+    async with driving(settings=Settings(read_only=True)) as driver:
+        await driver.press("question_mark")
+        await driver.sees("not now: the cockpit is read-only")
+
+
+async def test_the_input_is_shown_only_when_asked_for() -> None:
+    async with driving(settings=Settings(job=data.uid(1).hex[-8:])) as driver:
+        await driver.sees("FROM ENQUEUE")
+        assert 'inv_8001"' not in driver.text
+        await driver.press("i")
+        await driver.sees('"card": "•••"')

@@ -1,0 +1,70 @@
+"""Ways between screens: tabs, a job on top of them, and back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.screen import Screen
+
+from ultijobs_tui.desk import Place
+from ultijobs_tui.places import Places
+from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.screens.dead import DeadScreen
+from ultijobs_tui.screens.incident import IncidentScreen
+from ultijobs_tui.screens.jobs import JobsScreen
+from ultijobs_tui.screens.queues import QueuesScreen
+from ultijobs_tui.screens.run import RunScreen
+from ultijobs_tui.windows import WindowsApp
+
+__all__ = ["NavigatingApp"]
+
+
+class NavigatingApp(WindowsApp):
+    """Each tab keeps its own stack of screens."""
+
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {
+        "incident": IncidentScreen,
+        "queues": QueuesScreen,
+        "jobs": JobsScreen,
+        "dead": DeadScreen,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places = Places()
+
+    @abstractmethod
+    def poke(self) -> None:
+        """The visible screen changed: its data is wanted now."""
+
+    def go(self, place: Place) -> None:
+        """Opens a place and remembers it."""
+        self._places.visit(place)
+        self.call_later(self._open, place)
+
+    async def _open(self, place: Place) -> None:
+        if place.job is not None:
+            if not (isinstance(self.screen, RunScreen) and self.screen.job == place.job):
+                await self.push_screen(RunScreen(place.job, self.current_mode))
+            return
+        if place.view not in self.MODES:
+            return
+        if self.current_mode != place.view:
+            await self.switch_mode(place.view)
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        if isinstance(self.screen, CockpitScreen):
+            self.screen.arrive(place)
+            self.screen.bars()
+        self.poke()
+
+    def step(self, by: int) -> None:
+        place = self._places.step(by)
+        if place is not None:
+            self.call_later(self._open, place)
+
+    def back(self) -> None:
+        if len(self.screen_stack) > 1:
+            self.step(-1)

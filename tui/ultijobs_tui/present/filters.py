@@ -1,0 +1,43 @@
+"""The filter as the operator types it: what is wrong with it, what could be loosened."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ultijobs.errors import FilterInvalid
+from ultijobs.inspection import Field, format_where, parse_where
+from ultijobs_tui.table import Line, Span, Tone, line
+
+__all__ = ["GRAMMAR", "empty_jobs", "filter_error", "with_tenant"]
+
+GRAMMAR: Final = line(
+    "  ", Span("state: queue: job: tenant: reason: fp: code: key: worker: age:>10m -not err~text", Tone.MUTED)
+)
+
+
+def filter_error(text: str) -> Line | None:
+    """What makes `text` unreadable, and what to write in its place; None when it reads."""
+    try:
+        parse_where(text)
+    except FilterInvalid as error:
+        return line("  ", Span(error.cause, Tone.BAD), Span(f"  {error.fix}", Tone.MUTED))
+    return None
+
+
+def with_tenant(where: str, tenant: str | None) -> str:
+    """`where` narrowed to `tenant`, or widened to all tenants when it names one."""
+    terms = parse_where(where)
+    kept = [t for t in terms.terms if t.field is not Field.TENANT]
+    if len(kept) == len(terms.terms) and tenant is not None:
+        value = tenant if tenant.replace("-", "").replace("_", "").isalnum() else f'"{tenant}"'
+        return f"{where} tenant:{value}".strip()
+    return format_where(type(terms)(tuple(kept), terms.tenant))
+
+
+def empty_jobs(where: str) -> tuple[Line, ...]:
+    if not where:
+        return (line("No jobs yet. A job appears here when it is enqueued."),)
+    return (
+        line("No job matches ", Span(where, Tone.ACCENT), "."),
+        line(Span("/", Tone.KEY), " change the filter   ", Span("esc", Tone.KEY), " show all jobs"),
+    )

@@ -1,0 +1,237 @@
+"""Jobs: a filter, page by page, with marks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID
+
+from textual.widget import Widget
+
+from ultijobs.errors import FilterInvalid
+from ultijobs.inspection import Action, ActOutcome, JobRow, Plan, Sort, parse_where
+from ultijobs_tui import format as fmt
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.desk import Intent, Place
+from ultijobs_tui.frame import Frame, Needs, PageAsk
+from ultijobs_tui.present.filters import GRAMMAR, empty_jobs, filter_error, with_tenant
+from ultijobs_tui.present.jobs import SORT_WORDS, job_table
+from ultijobs_tui.screens.base import CockpitScreen, bindings_of
+from ultijobs_tui.screens.marks import Marks
+from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.filterbar import FilterBar
+from ultijobs_tui.widgets.grid import Grid
+
+__all__ = ["JobsScreen"]
+
+_PAGE = 200
+
+
+class JobsScreen(CockpitScreen):
+    VIEW = "jobs"
+    BINDINGS = bindings_of("jobs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._where = ""
+        self._sort = Sort.NEWEST
+        self._after: list[str] = []
+        self._frame: Frame | None = None
+        self._before: list[JobRow] = []
+        self.marks = Marks()
+
+    def needs(self) -> Needs:
+        after = self._after[-1] if self._after else None
+        return Needs(page=PageAsk(self._where, self._sort, after, _PAGE))
+
+    def body(self) -> Iterable[Widget]:
+        yield Grid(id="jobs")
+
+    def arrive(self, place: Place) -> None:
+        if place.where is not None:
+            self._list(place.where)
+
+    def crumb(self) -> Line:
+        page = self._frame.page if self._frame else None
+        rows = "" if page is None else f"{len(page.rows)} rows   "
+        more = " (pgdn next)" if page is not None and page.next else ""
+        shown = Span(self._where, Tone.ACCENT) if self._where else Span("all jobs", Tone.PLAIN)
+        parts: list[str | Span] = [" ", Span("filter ", Tone.MUTED), shown]
+        if words := self.marks.words([str(r.id) for r in page.rows] if page else []):
+            parts += ["   ", Span(words, Tone.ACCENT)]
+        right = f"{rows}{SORT_WORDS[self._sort]}   page {len(self._after) + 1}{more} "
+        return line(*parts, right=(Span(right, Tone.MUTED),))
+
+    def marks_shown(self) -> int:
+        return self.marks.count
+
+    # -- showing ---------------------------------------------------------------------------------------
+    def show(self, frame: Frame) -> None:
+        fresh = frame is not self._frame
+        gone = self._gone(frame) if fresh else []
+        self._frame = frame
+        page = frame.page
+        if fresh:
+            self._before = page.rows if page is not None else []
+            self.marks.seen(self._before)
+        grid = self.query_one(Grid)
+        grid.set_table(job_table(frame, self.desk.look(), gone=gone, empty=empty_jobs(self._where)))
+        grid.set_marks(self.marks.keys)
+
+    def _gone(self, frame: Frame) -> list[tuple[int, JobRow]]:
+        """Rows that left from between rows that stayed: those did not scroll away, they no longer match."""
+        if frame.page is None or not self._before:
+            return []
+        now = {row.id for row in frame.page.rows}
+        last = max((i for i, row in enumerate(self._before) if row.id in now), default=-1)
+        return [(i, row) for i, row in enumerate(self._before[:last]) if row.id not in now]
+
+    def _row(self) -> JobRow | None:
+        key = self.query_one(Grid).cursor.key
+        return next((r for r in self._before if str(r.id) == key), None)
+
+    # -- filter and pages ------------------------------------------------------------------------------
+    def filter_text(self) -> str:
+        return self._where
+
+    def type_filter(self, text: str) -> None:
+        self.query_one(FilterBar).hint(filter_error(text) or GRAMMAR)
+
+    def apply_filter(self, text: str) -> None:
+        try:
+            parse_where(text)
+        except FilterInvalid:
+            return
+        self.close_filter()
+        self.desk.go(Place("jobs", where=text.strip()))
+
+    def _list(self, where: str) -> None:
+        if where == self._where and self._frame is not None and not self._after:
+            return
+        self._where = where
+        self._restart()
+
+    def _restart(self) -> None:
+        self._after = []
+        self._turn()
+
+    def _turn(self) -> None:
+        self._before = []
+        self.query_one(Grid).forget()
+        self.desk.poke()
+
+    def _page_down(self) -> None:
+        grid = self.query_one(Grid)
+        page = self._frame.page if self._frame else None
+        if page is not None and page.next and grid.cursor.index == len(grid.table.rows) - 1:
+            self._after.append(page.next)
+            self._turn()
+        else:
+            grid.move(grid.page)
+
+    def _page_up(self) -> None:
+        grid = self.query_one(Grid)
+        if self._after and grid.cursor.index == 0:
+            self._after.pop()
+            self._turn()
+        else:
+            grid.move(-grid.page)
+
+    def _next_sort(self) -> None:
+        sorts = list(SORT_WORDS)
+        self._sort = sorts[(sorts.index(self._sort) + 1) % len(sorts)]
+        self._restart()
+
+    def _tenant(self) -> None:
+        row = self._row()
+        self.desk.go(Place("jobs", where=with_tenant(self._where, row.tenant_id if row else None)))
+
+    # -- keys ------------------------------------------------------------------------------------------
+    def handlers(self) -> Mapping[str, Callable[[], None]]:
+        return {
+            "open": self._open,
+            "back": self._back,
+            "move.page_down": self._page_down,
+            "move.page_up": self._page_up,
+            "sort": self._next_sort,
+            "tenant": self._tenant,
+            "mark": self._mark,
+            "mark.page": lambda: self._marking(lambda: self.marks.add(self._before)),
+            "mark.all": lambda: self._marking(self.marks.mark_all),
+            "mark.clear": lambda: self._marking(self.marks.clear),
+            "retry": lambda: self._act(Action.RETRY),
+            "cancel": lambda: self._act(Action.CANCEL),
+            "why": self._why,
+            "copy.id": self._copy,
+            "copy.cli": self._copy_cli,
+        }
+
+    def unfit(self, action: KeyAction) -> str | None:
+        if action.id in {"open", "why", "mark", "copy.id"} and self._row() is None:
+            return "no job is under the cursor"
+        if action.id in {"retry", "cancel"}:
+            return self.marks.unfit(action.id, self._row(), self._where)
+        if action.id == "mark.all" and not self._where:
+            return "an empty filter would mean everything: filter first"
+        return None
+
+    def acted(self, plan: Plan, outcome: ActOutcome) -> None:
+        self.marks.done({str(job) for job in outcome.done}, all_of_them=plan.target.where is not None)
+        self._show_marks()
+
+    def on_grid_sort_asked(self) -> None:
+        self._next_sort()
+
+    def _back(self) -> None:
+        if self.marks.count:
+            self._marking(self.marks.clear)
+        elif self._where:
+            self.desk.go(Place("jobs", where=""))
+
+    def _open(self) -> None:
+        row = self._row()
+        if row is not None:
+            self.desk.go(Place("run", job=row.id))
+
+    def _mark(self) -> None:
+        row = self._row()
+        if row is not None:
+            self.marks.toggle(row)
+            self.query_one(Grid).move(1)
+            self._show_marks()
+
+    def _marking(self, change: Callable[[], None]) -> None:
+        change()
+        self._show_marks()
+
+    def _show_marks(self) -> None:
+        self.query_one(Grid).set_marks(self.marks.keys)
+        self.bars()
+
+    def _act(self, action: Action) -> None:
+        row = self._row()
+        target: str | tuple[UUID, ...]
+        if self.marks.all:
+            target, what = self._where, f"all jobs of {self._where}"
+        elif self.marks.keys:
+            target = tuple(UUID(key) for key in sorted(self.marks.keys))
+            what = f"{len(target)} marked job{'' if len(target) == 1 else 's'}"
+        elif row is not None:
+            target, what = (row.id,), f"{row.name} {fmt.short_id(row.id)}"
+        else:
+            return
+        self.desk.act(Intent(action, target, f"{action.upper()} {what}"))
+
+    def _why(self) -> None:
+        row = self._row()
+        if row is not None:
+            self.desk.show_why(row.id)
+
+    def _copy(self) -> None:
+        row = self._row()
+        if row is not None:
+            self.desk.copy(str(row.id))
+
+    def _copy_cli(self) -> None:
+        where = f" --where {shlex.quote(self._where)}" if self._where else ""
+        self.desk.copy(f"ultijobs jobs ls{where}")

@@ -1,0 +1,106 @@
+"""Windows that only tell: why a job waits, a text whole, every key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.help import help_lines
+from ultijobs_tui.present.why import why_lines
+from ultijobs_tui.screens.modal import Modal
+from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.lines import Lines
+
+__all__ = ["HelpDialog", "TextDialog", "WhyDialog"]
+
+_CLOSE: list[BindingType] = [
+    Binding("escape,q,enter", "close", show=False),
+    Binding("j,down", "scroll('down')", show=False),
+    Binding("k,up", "scroll('up')", show=False),
+    Binding("pagedown,space", "scroll('page_down')", show=False),
+    Binding("pageup", "scroll('page_up')", show=False),
+    Binding("y", "copy", show=False),
+]
+
+
+class TextDialog(Modal[None]):
+    """Lines to scroll through; `y` copies the text."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+
+    def __init__(self, title: str, lines: Sequence[Line], text: str) -> None:
+        super().__init__()
+        self._title = title
+        self._lines = lines
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="reader"):
+            yield Lines(id="reader-title")
+            with VerticalScroll(id="reader-scroll"):
+                yield Lines(id="reader-lines", classes="panel")
+            yield Lines(id="reader-hint")
+
+    def on_mount(self) -> None:
+        self.query_one("#reader-title", Lines).set_lines([line(" ", Span(self._title, Tone.STRONG))])
+        hint = line(
+            " ", Span("esc", Tone.KEY), " close   ", Span("y", Tone.KEY), " copy   ", Span("j k", Tone.KEY), " scroll"
+        )
+        self.query_one("#reader-hint", Lines).set_lines([hint])
+        self.fill(self._lines)
+
+    def fill(self, lines: Sequence[Line]) -> None:
+        self.query_one("#reader-lines", Lines).set_lines(lines)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_scroll(self, where: str) -> None:
+        scroll = self.query_one(VerticalScroll)
+        moves: dict[str, Callable[..., None]] = {
+            "down": scroll.scroll_down,
+            "up": scroll.scroll_up,
+            "page_down": scroll.scroll_page_down,
+            "page_up": scroll.scroll_page_up,
+        }
+        moves[where](animate=False)
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._text)
+        self.query_one("#reader-hint", Lines).set_lines([line(" ", Span("copied", Tone.GOOD))])
+
+
+class WhyDialog(TextDialog):
+    """Why a job is where it is; stays up to date while it is open."""
+
+    def __init__(self, id: UUID) -> None:
+        super().__init__("Why is this job not running?", [], "")
+        self._job = id
+
+    def needs(self) -> Needs:
+        return Needs(why=self._job)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.desk.poke()
+
+    def receive(self, frame: Frame | None) -> None:
+        if frame is None or not frame.answers(self.needs()):
+            return
+        self._text = frame.why.frees if frame.why else ""
+        width = self.query_one("#reader-lines", Lines).size.width
+        self.fill(why_lines(frame.why, frame.failures.get("why"), self.desk.look(), width))
+
+
+class HelpDialog(TextDialog):
+    """Every key of the screen below, and why one is grey."""
+
+    def __init__(self, view: str, refusal: Callable[[KeyAction], str | None]) -> None:
+        super().__init__("Keys", help_lines(view, refusal), "")
