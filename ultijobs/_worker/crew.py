@@ -167,6 +167,7 @@ class Crew:
             )
         finally:
             self.claimer.slot_freed()
+            self.tally.replayed(flight.body.replayed)
             if settlement is not None:
                 if flight.body.unreadable:
                     # A newer release's record: this process would only hand it back again.

@@ -34,6 +34,11 @@ class Body(Protocol):
         """True while the body goes on although its grace is over."""
         ...
 
+    @property
+    def replayed(self) -> int:
+        """How many steps came from storage."""
+        ...
+
     def beat(self, now: float) -> Beat | None:
         """The renewal to send; None when the lease is to lapse."""
         ...
