@@ -203,6 +203,20 @@ async def terminal_in_a_step(input: Ask, step: Step) -> None:
     await step.run("b", b)
 
 
+@job(Ask, idempotency_key=by_key, tenant="none", retry=FAST)
+async def stops_within_a_step(input: Ask, step: Step) -> None:
+    """The first attempt's process stops itself within `b`, and raises when it is continued."""
+
+    async def b() -> str:
+        await effect("b")
+        if current().attempt == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            raise RuntimeError("too late")
+        return "two"
+
+    await step.run("b", b)
+
+
 @job(Ask, idempotency_key=by_key, tenant="none", queue="other", retry=FAST)
 async def elsewhere(input: Ask) -> None:
     await effect("elsewhere")
@@ -227,6 +241,7 @@ JOBS = [
     writes_after_cancel,
     ignores_cancel,
     terminal_in_a_step,
+    stops_within_a_step,
     elsewhere,
 ]
 

@@ -39,9 +39,9 @@ UNREADABLE_DELAY: Final = timedelta(seconds=30)
 class Attempt:
     """Runs the handler of one claim to its end.
 
-    All methods belong to the host's loop, except `beat`, `due`, `step` and `abandoned`, which any thread may read. The
-    keeper calls `check` on the loop once `due` (of `time.monotonic`) has passed, and sends what `beat` answers with
-    each renewal, until the settlement has landed.
+    All methods belong to the host's loop, except `beat`, `due`, `step`, `tasks` and `abandoned`, which any thread may
+    read. The keeper calls `check` on the loop once `due` (of `time.monotonic`) has passed, and sends what `beat`
+    answers with each renewal, until the settlement has landed.
     """
 
     def __init__(self, job: ClaimedJob, handler: Handler, host: Host) -> None:
@@ -79,6 +79,12 @@ class Attempt:
     def abandoned(self) -> bool:
         """True while the body goes on although its grace is over."""
         return not self._over and self._deadlines.abandoned(time.monotonic())
+
+    @property
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """The tasks that run its code: its own, and those that the handler has made."""
+        own = () if self._task is None else (self._task,)
+        return [*own, *tuple(self._context.children or ())]
 
     def beat(self, now: float) -> Beat | None:
         """The renewal to send, by the deadlines alone: right even while the loop is blocked. None: renew no more."""
@@ -231,11 +237,6 @@ class Attempt:
             self._in_thread = False
         if inspect.isawaitable(value):
             await value
-
-    @property
-    def replayed(self) -> int:
-        """How many steps this attempt took from storage."""
-        return 0 if self._ledger is None else self._ledger.replayed
 
     def _make_runner(self) -> Runner:
         host, context = self._host, self._context

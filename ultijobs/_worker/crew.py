@@ -48,6 +48,7 @@ class Crew:
         self._worker_id = identity.worker_id
         self._queues = frozenset(identity.queues)
         self.closing = False
+        self._flying: set[Flight] = set()
         self.roster = Roster()
         self.tally = Tally()
         self.keeper = LeaseKeeper(
@@ -126,7 +127,7 @@ class Crew:
 
     def flying(self) -> list[Flight]:
         """The flights whose bodies have not ended."""
-        return [flight for flight in self.roster.all() if flight.task is not None and not flight.task.done()]
+        return list(self._flying)
 
     def hand_back(self, flight: Flight) -> None:
         """Returns the claim at no cost: due at once, the attempt not counted."""
@@ -146,6 +147,7 @@ class Crew:
             self.claimer.slot_freed()
             self.hand_back(flight)
         else:
+            self._flying.add(flight)
             flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
 
     async def _fly(self, flight: Flight) -> None:
@@ -166,8 +168,8 @@ class Crew:
                 worker_id=self._worker_id,
             )
         finally:
+            self._flying.discard(flight)
             self.claimer.slot_freed()
-            self.tally.replayed(flight.body.replayed)
             if settlement is not None:
                 if flight.body.unreadable:
                     # A newer release's record: this process would only hand it back again.

@@ -13,7 +13,7 @@ from ultijobs._worker.crew import Crew
 from ultijobs._worker.settings import Settings
 from ultijobs._worker.stop import Stop, StopRequest
 
-__all__ = ["drain", "hand_back_rest"]
+__all__ = ["drain", "hand_back_rest", "leave_behind"]
 
 UNWINDS_WITHIN: Final = 1.0
 """How long cancelled bodies may take to end before their claims are handed back without them, in seconds."""
@@ -62,3 +62,13 @@ async def hand_back_rest(crew: Crew) -> None:
         await asyncio.wait(tasks, timeout=UNWINDS_WITHIN)
     for flight in crew.flying():
         crew.hand_back(flight)
+
+
+def leave_behind(crew: Crew) -> None:
+    """Lets the loop end without the bodies that do not: a thread cannot be stopped, a coroutine may refuse to."""
+    for flight in crew.flying():
+        for task in {*flight.body.tasks, flight.task}:
+            if task is not None and not task.done():
+                # Else `asyncio.run` would wait for them, and the process could not end.
+                asyncio.tasks._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                setattr(task, "_log_destroy_pending", False)  # noqa: B010 - asyncio's own switch, unknown to its stubs

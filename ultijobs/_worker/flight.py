@@ -7,7 +7,7 @@ import threading
 import time
 from enum import Enum
 from types import CodeType
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from ultijobs._execution.ending import Ending
@@ -35,8 +35,8 @@ class Body(Protocol):
         ...
 
     @property
-    def replayed(self) -> int:
-        """How many steps came from storage."""
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """The tasks that run the job's code."""
         ...
 
     def beat(self, now: float) -> Beat | None:

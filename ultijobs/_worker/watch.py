@@ -80,11 +80,11 @@ class LoopWatch:
         )
 
     def _blocker(self, frame: FrameType | None) -> Flight | None:
-        """The flight whose task holds the loop; a task that a handler started is known by its handler's frames."""
+        """The flight one of whose tasks holds the loop, or whose handler is on the stack."""
         task = asyncio.current_task(self._loop)
         flights = self._roster.all()
         for flight in flights:
-            if flight.task is not None and flight.task is task:
+            if task is not None and task in flight.body.tasks:
                 return flight
         codes = {flight.code: flight for flight in flights if flight.code is not None}
         while frame is not None:

@@ -18,7 +18,7 @@ from ultijobs._queue.records import WorkerOrder
 from ultijobs._steps.threads import Threads
 from ultijobs._worker.application import Application, catalogue_of, host_of, identity_of, refuse_unsupported
 from ultijobs._worker.crew import Crew
-from ultijobs._worker.drain import drain, hand_back_rest
+from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.settings import settings
 from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
 from ultijobs._worker.trouble import Trouble
@@ -162,6 +162,7 @@ class Worker:
                 task.result()
         finally:
             await end({asked, claiming, *background})
+        leave_behind(crew)
         crew.heartbeat.state = "stopped"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORD_WITHIN):

@@ -151,8 +151,11 @@ class PostgresLeaseLink:
         self._told: dict[tuple[UUID, int], tuple[str | None, Progress | None, str | None]] = {}
 
     async def open(self) -> None:
-        """Makes ready for the running loop; it connects at the first renewal."""
+        """Connects, and prepares what a renewal needs, so that each of them takes one round trip from the first on."""
         self._links = Links(self._place.apart(), limit=_RENEW_LIMIT, hot=True, role="lease")
+        nothing = timedelta(0)
+        await self._links.fetch(self._sql(RENEW), [], [], nothing)
+        await self._links.fetch(self._sql(RENEW_TELLING), [], [], nothing, [], [], [])
 
     async def renew(self, beats: Sequence[Beat], lease: timedelta) -> list[BeatAnswer]:
         """See `LeaseLink.renew`. Raises `DriverUnavailable`, after which nothing is known of any of them."""

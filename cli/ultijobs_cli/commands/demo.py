@@ -7,7 +7,7 @@ import dataclasses
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -81,6 +81,5 @@ def _summary(rounds: int, files: int) -> str:
 
 def _line(value: object) -> str:
     if isinstance(value, dict):
-        counts = cast("dict[str, int]", value)
-        return "  ".join(f"{name} {count:,}" for name, count in counts.items())
+        return "  ".join(f"{name} {count:,}" for name, count in value.items())
     return f"{value:,}"

@@ -28,6 +28,8 @@ class FakeBody:
         self.ends: list[tuple[Ending, float, int]] = []
         self.checks = 0
         self.renewable = True
+        self.unreadable = False
+        self.tasks: list[asyncio.Task[None]] = []
         self.abandoned = False
 
     def beat(self, now: float) -> Beat | None:
@@ -212,8 +214,8 @@ async def test_leases_are_renewed_and_the_blocker_is_named_while_the_loop_is_blo
     async def blocks() -> None:
         time.sleep(1.6)  # noqa: ASYNC251 - this is what is tested
 
-    flight.task = asyncio.create_task(blocks())
-    await flight.task
+    body.tasks = [asyncio.create_task(blocks())]
+    await body.tasks[0]
     assert flight.phase is Phase.HELD
     assert not body.ends
     assert len(rig.link.sent) >= 5
