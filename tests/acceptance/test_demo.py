@@ -95,5 +95,5 @@ def test_a_second_demo_in_the_same_folder_is_refused(home: Path) -> None:
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused = demo(home, "--json")
-    assert refused.returncode == 4
+    assert refused.returncode == 2
     assert "X_INVARIANT" in refused.stderr

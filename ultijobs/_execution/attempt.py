@@ -238,6 +238,11 @@ class Attempt:
         if inspect.isawaitable(value):
             await value
 
+    @property
+    def replayed(self) -> int:
+        """How many steps this attempt took from storage."""
+        return 0 if self._ledger is None else self._ledger.replayed
+
     def _make_runner(self) -> Runner:
         host, context = self._host, self._context
         if self._ledger is None:

@@ -20,7 +20,7 @@ class Ledger:
     Raises `JobRowStatusUnknown` when a record speaks of something that this release does not know.
     """
 
-    __slots__ = ("_asked", "_position", "_records")
+    __slots__ = ("_asked", "_position", "_records", "replayed")
 
     def __init__(self, records: Sequence[StepRecord] = ()) -> None:
         for record in records:
@@ -32,6 +32,7 @@ class Ledger:
                 )
         self._records = {record.name: record for record in records}
         self._asked: set[str] = set()
+        self.replayed = 0
         self._position = max((record.position for record in records), default=0)
 
     def ask(self, name: str, kind: StepKind) -> StepRecord | None:
@@ -48,6 +49,8 @@ class Ledger:
                 f"the step {name!r} is recorded as a {record.kind}, and the code now asks for it as a {kind.value}",
                 meta={"step": name},
             )
+        if record is not None and record.status == StepStatus.COMPLETED:
+            self.replayed += 1
         return record
 
     def place(self, record: StepRecord | None) -> int:

@@ -170,6 +170,7 @@ class Crew:
         finally:
             self._flying.discard(flight)
             self.claimer.slot_freed()
+            self.tally.replayed(flight.body.replayed)
             if settlement is not None:
                 if flight.body.unreadable:
                     # A newer release's record: this process would only hand it back again.

@@ -35,6 +35,11 @@ class Body(Protocol):
         ...
 
     @property
+    def replayed(self) -> int:
+        """How many steps came from storage."""
+        ...
+
+    @property
     def tasks(self) -> list[asyncio.Task[Any]]:
         """The tasks that run the job's code."""
         ...

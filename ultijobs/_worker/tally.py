@@ -1,4 +1,4 @@
-"""What a worker counts: outcomes since its start, and when it last claimed and settled."""
+"""What a worker counts: outcomes and replayed steps since its start, and when it last claimed and settled."""
 
 from __future__ import annotations
 
@@ -21,19 +21,27 @@ COUNTERS: Final[dict[Outcome, str]] = {
     Outcome.RETURNED: "returned",
 }
 
+STEPS_REPLAYED: Final = "steps_replayed"
+
 
 class Tally:
     """Totals of one process; the loop and the lease keeper's thread both add to them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(COUNTERS.values(), 0)
+        self._counts = dict.fromkeys((*COUNTERS.values(), STEPS_REPLAYED), 0)
         self._claimed: float | None = None
         self._settled: float | None = None
 
     def ended(self, outcome: Outcome) -> None:
         with self._lock:
             self._counts[COUNTERS[outcome]] += 1
+
+    def replayed(self, steps: int) -> None:
+        """An attempt took so many steps from storage."""
+        if steps:
+            with self._lock:
+                self._counts[STEPS_REPLAYED] += steps
 
     def claimed(self) -> None:
         self._claimed = time.monotonic()

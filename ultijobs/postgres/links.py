@@ -19,7 +19,7 @@ from ultijobs.postgres.faults import is_away, is_server_answer, unavailable
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
-__all__ = ["Gate", "Links", "Place"]
+__all__ = ["READING", "Gate", "Links", "Place"]
 
 CONNECT_WITHIN: Final = 5.0
 WAIT_WITHIN: Final = 10.0
@@ -32,13 +32,14 @@ _REPLAN_EVERY: Final = 600.0
 _HOT: Final = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 """Plans of the hot statements are right without looking at parameters, and right on a table that was empty."""
 
-_READING: Final = {
+READING: Final = {
     "default_transaction_read_only": "on",
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "max_parallel_workers_per_gather": "0",
 }
-"""Reads of inspection stop at a limit: plans that collect and sort all rows before it are ruled out."""
+"""Reads of inspection stop at a limit: plans that collect and sort all rows before it are ruled out, helpers too."""
 
 
 class Gate:
@@ -93,7 +94,7 @@ class Place:
                 "tcp_keepalives_interval": "10",
                 "tcp_keepalives_count": "3",
                 **(_HOT if hot else {}),
-                **(_READING if read_only else {}),
+                **(READING if read_only else {}),
             }
         try:
             connection: Connection[Record] = await asyncpg.connect(**arguments, timeout=CONNECT_WITHIN)

@@ -7,7 +7,7 @@ import dataclasses
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -81,5 +81,6 @@ def _summary(rounds: int, files: int) -> str:
 
 def _line(value: object) -> str:
     if isinstance(value, dict):
-        return "  ".join(f"{name} {count:,}" for name, count in value.items())
+        counts = cast("dict[str, int]", value)
+        return "  ".join(f"{name} {count:,}" for name, count in counts.items())
     return f"{value:,}"

@@ -14,6 +14,8 @@ __all__ = ["Fleet", "fleet"]
 
 GRACE = 5.0
 """Seconds that running jobs get when the workers drain."""
+PATIENCE = 30.0
+"""Seconds until workers that do not drain are killed; they end with their supervisor."""
 
 
 class Fleet:
@@ -28,12 +30,12 @@ class Fleet:
         return self.process.returncode is None
 
     async def drain(self) -> int:
-        """Asks the workers to drain and waits; what outlives twice the grace is killed. The exit code."""
+        """Asks the workers to drain and waits; a supervisor that outlives `PATIENCE` is killed. The exit code."""
         if self.process.returncode is not None:
             return self.process.returncode
         self.process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(GRACE * 2):
+            async with asyncio.timeout(PATIENCE):
                 return await self.process.wait()
         except TimeoutError:
             os.killpg(self.process.pid, signal.SIGKILL)

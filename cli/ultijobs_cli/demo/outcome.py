@@ -11,7 +11,7 @@ import asyncpg
 
 from ultijobs import JobState
 
-__all__ = ["Outcome", "Progress", "last_round", "progress_of", "read_outcome"]
+__all__ = ["Outcome", "Progress", "last_round", "progress_of", "read_outcome", "workers_up"]
 
 LAST_ROUND = "select coalesce(max(round), 0) from audit_reports"
 UNFINISHED = "select count(*) from x_jobs where id = any($1::uuid[]) and state in ('ready', 'running', 'suspended')"
@@ -21,6 +21,7 @@ WORKERS = """
 select count(*) as workers, coalesce(sum((counters ->> 'steps_replayed')::bigint), 0)::bigint as replayed
   from x_workers where started_at >= $1
 """
+WORKING = "select count(*) from x_workers where started_at >= $1 and state = 'running'"
 LOST = """
 select count(*) from unnest($1::uuid[]) acknowledged(id)
  where not exists (select from x_jobs_all j where j.id = acknowledged.id)
@@ -55,6 +56,11 @@ class Outcome:
     @property
     def kept(self) -> bool:
         return not any(self.invariants.values())
+
+
+async def workers_up(connection: asyncpg.Connection[asyncpg.Record], since: datetime) -> int:
+    """How many workers have registered since then."""
+    return int(await connection.fetchval(WORKING, since))
 
 
 async def last_round(connection: asyncpg.Connection[asyncpg.Record]) -> int:

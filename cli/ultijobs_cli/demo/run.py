@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -72,6 +73,8 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
             app = await stack.enter_async_context(App(jobs=[audit, incidents], driver=url))
             stage = Stage(app, connection, running, ledger, first_round, tell)
             tell(f"{options.workers} workers start; their log is {running.log}")
+            await working(stage, options.workers, started_at)
+            tell(f"the workers are up, {time.monotonic() - began:.1f} s after the start")
             await perform(stage, options, url, screen)
             tell("the workers drain")
         return await outcome.read_outcome(
@@ -105,13 +108,26 @@ async def perform(stage: Stage, options: Options, url: str, screen: Screen | Non
             await work(stage, options.seconds)
             return
         quiet = dataclasses.replace(stage, tell=silence)
-        working = asyncio.create_task(work(quiet, options.seconds, repeat=True, breath=BREATH))
+        giving = asyncio.create_task(work(quiet, options.seconds, repeat=True, breath=BREATH))
         try:
             await screen(url)
         finally:
-            working.cancel()
+            giving.cancel()
             with suppress(asyncio.CancelledError):
-                await working
+                await giving
+
+
+async def working(stage: Stage, workers: int, since: datetime) -> None:
+    """Returns when every worker has registered, so that the time of the rounds is theirs alone."""
+    while await outcome.workers_up(stage.connection, since) < workers:
+        alive(stage)
+        await asyncio.sleep(LOOK / 5)
+
+
+def alive(stage: Stage) -> None:
+    """Raises `AppUnusable` when the workers have ended by themselves."""
+    if not stage.fleet.alive:
+        raise AppUnusable(f"the workers ended by themselves; see {stage.fleet.log}", fix=f"cat {stage.fleet.log}")
 
 
 def silence(_line: str) -> None:
@@ -143,8 +159,7 @@ async def finished(stage: Stage, ids: list[UUID], end: float | None) -> bool:
     """Follows one round; False when the time is up first. Raises `AppUnusable` when the workers end by themselves."""
     told = 0.0
     while True:
-        if not stage.fleet.alive:
-            raise AppUnusable(f"the workers ended by themselves; see {stage.fleet.log}", fix=f"cat {stage.fleet.log}")
+        alive(stage)
         now = time.monotonic()
         at = await outcome.progress_of(stage.connection, ids, stage.first_round)
         over = end is not None and now >= end
