@@ -9,7 +9,7 @@ from typing import cast
 from ultijobs import _durations
 from ultijobs._queue.records import CatalogEntry, JobState
 from ultijobs._queue.views import JobRow
-from ultijobs._retry import RetryPolicy
+from ultijobs._retry import MOST_ATTEMPTS, RetryPolicy
 from ultijobs.errors import UltijobsError
 
 __all__ = ["policy_of", "remaining_delays"]
@@ -34,23 +34,18 @@ def remaining_delays(row: JobRow, policy: RetryPolicy | None) -> list[int]:
     if policy is None or row.state in _STOPPED:
         return []
     failed = row.attempt - 1 if row.state == JobState.RUNNING else row.attempt
-    plain = RetryPolicy(
-        max(1, row.max_attempts), policy.backoff, policy.delay, policy.max_delay, jitter=False
-    ).schedule()
+    most = min(max(1, row.max_attempts), MOST_ATTEMPTS)
+    plain = RetryPolicy(most, policy.backoff, policy.delay, policy.max_delay, jitter=False).schedule()
     return [_durations.milliseconds(delay) for delay in plain[max(0, failed) :]]
 
 
 def _read(given: Mapping[str, object]) -> RetryPolicy | None:
-    def duration(name: str, default: str) -> timedelta:
-        value = given.get(f"{name}_ms", given.get(name))
-        if f"{name}_ms" in given and isinstance(value, int | float):
-            return timedelta(milliseconds=value)
-        return _durations.parse(value if isinstance(value, str | int | float) else default, what=name)
-
-    backoff = given.get("backoff", "exponential")
-    if backoff not in ("fixed", "linear", "exponential"):
+    backoff, delay, most = given.get("backoff"), given.get("delay_ms"), given.get("max_delay_ms")
+    if backoff not in ("fixed", "linear", "exponential") or type(delay) is not int or type(most) is not int:
         return None
     try:
-        return RetryPolicy(backoff=backoff, delay=duration("delay", "1s"), max_delay=duration("max_delay", "1h"))
+        return RetryPolicy(
+            backoff=backoff, delay=timedelta(milliseconds=delay), max_delay=timedelta(milliseconds=most), jitter=False
+        )
     except UltijobsError:
         return None
