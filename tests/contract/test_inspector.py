@@ -1,5 +1,6 @@
 """What `Inspector` makes of any driver: details, reasons, incidents, plans and their application."""
 
+import asyncio
 import uuid
 from dataclasses import replace
 from datetime import timedelta
@@ -395,6 +396,36 @@ async def test_refusals_are_foreseen_and_listed(harness: Harness, inspector: Ins
     assert outcome.done == ()
     assert {refusal.id: refusal.code for refusal in outcome.refused} == codes
     assert str(twin) in next(r.cause for r in outcome.refused if r.id == dead)
+
+
+async def test_a_twin_that_runs_beside_is_no_refusal_where_the_declaration_allows_it(
+    harness: Harness, inspector: Inspector
+) -> None:
+    declared = CatalogEntry("job", "charge", "default", {"unique": "not-running"})
+    await harness.driver.publish_catalog([declared])
+    fields: dict[str, Any] = {"unique": UniqueMode.NOT_RUNNING, "idempotency_key": "k"}
+    dead = await stop(harness, JobState.DEAD, **fields)
+    await put_and_take(harness, **fields)
+    plan = await inspector.plan(Action.RETRY, [dead])
+    assert plan.refused == ()
+    assert (await inspector.apply(plan)).done == (dead,)
+
+
+async def test_an_act_that_is_cancelled_midway_is_closed_with_what_it_did(
+    harness: Harness, inspector: Inspector
+) -> None:
+    jobs = [await stop(harness, JobState.DEAD) for _ in range(4)]
+    plan = await inspector.plan(Action.RETRY, "state:dead", PlanOptions(batch=2, pause=timedelta(hours=1)))
+    first = asyncio.Event()
+    applying = asyncio.create_task(inspector.apply(plan, on_progress=lambda *_: first.set()))
+    await asyncio.wait_for(first.wait(), 10)
+    applying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await applying
+    (written,) = await inspector.activity()
+    assert (written.matched, written.done) == (2, 2)
+    assert written.finished_at is not None
+    assert sorted([(await row(harness, job)).state for job in jobs]) == ["dead", "dead", "ready", "ready"]
 
 
 async def test_a_retry_from_a_step_says_which_run_again(harness: Harness, inspector: Inspector) -> None:

@@ -66,15 +66,7 @@ async def apply_plan(
         else:
             await _switch(driver, plan, actor, tally)
     finally:
-        await asyncio.shield(
-            driver.close_activity(
-                activity,
-                matched=tally.matched,
-                done=len(tally.done) + tally.changed,
-                refused=len(tally.refused),
-                failed=len(tally.failed),
-            )
-        )
+        await _close(driver, activity, tally)
     return ActOutcome(
         matched=tally.matched,
         done=tuple(tally.done),
@@ -83,6 +75,24 @@ async def apply_plan(
         activity_id=activity,
         stopped=tally.stopped,
     )
+
+
+async def _close(driver: Driver, activity: UUID, tally: _Tally) -> None:
+    """Writes the result; a caller that is cancelled meanwhile waits for it, and is cancelled then."""
+    closing = asyncio.ensure_future(
+        driver.close_activity(
+            activity,
+            matched=tally.matched,
+            done=len(tally.done) + tally.changed,
+            refused=len(tally.refused),
+            failed=len(tally.failed),
+        )
+    )
+    try:
+        await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        await asyncio.wait({closing})
+        raise
 
 
 def _entry(plan: Plan, actor: Actor) -> ActivityEntry:

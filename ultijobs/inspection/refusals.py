@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import LIVE, StepRecord, StepStatus
+from ultijobs._queue.records import LIVE, StepRecord, StepStatus, UniqueMode
 from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import JobDuplicate, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown
@@ -81,7 +81,14 @@ async def _twins(driver: Driver, rows: Sequence[JobRow]) -> Mapping[UUID, JobRow
         )
     )
     live = (await driver.inspect.jobs(where, sort=Sort.OLDEST, limit=2 * len(keyed))).rows
-    holders = {(r.name, r.tenant_id, r.idempotency_key): r for r in live}
+    if not live:
+        return {}
+    shares = {
+        e.name for e in await driver.inspect.catalog("job") if e.declaration.get("unique") == UniqueMode.NOT_RUNNING
+    }
+    # Such a job gives its key up for good at its first claim, and a twin may run beside it.
+    held = [r for r in live if not (r.name in shares and r.started_at is not None)]
+    holders = {(r.name, r.tenant_id, r.idempotency_key): r for r in held}
     return {r.id: holders[key] for key, r in keyed.items() if key in holders}
 
 

@@ -136,8 +136,9 @@ def catalog_entry(row: Record) -> CatalogEntry:
 
 def worker_row(row: Record) -> WorkerRow:
     counters = {name: count for name, count in _object(row["counters"]).items() if isinstance(count, int)}
-    fields = dict(row.items()) | {"counters": counters, "queues": tuple(row["queues"]), "names": tuple(row["names"])}
-    return WorkerRow(**fields)
+    told: dict[str, Any] = dict(row.items())
+    told |= {"counters": counters, "queues": tuple(row["queues"]), "names": tuple(row["names"])}
+    return WorkerRow(**told)
 
 
 def read_progress(text: str | None) -> Progress | None:
