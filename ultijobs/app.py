@@ -89,7 +89,6 @@ class App(Generic[S]):
         self.redact = composing.patterns(redact)
         self._opening = Opening(_maker(composing.driver(driver), self.schema))
         self._asker = Asker(self, self._opening, required=self.transactions == "required")
-        self._before: list[ambient.Application | None] = []
         ambient.enlist(self)
 
     def __repr__(self) -> str:
@@ -132,55 +131,53 @@ class App(Generic[S]):
 
     async def __aenter__(self) -> Self:
         await self.open()
-        self._before.append(ambient.become_current(self))
+        ambient.enter(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ambient.become_current(self._before.pop())
+        ambient.leave(self)
         await self.close()
 
     def __enter__(self) -> Self:
         self._opening.enter_sync()
-        self._before.append(ambient.become_current(self))
+        ambient.enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ambient.become_current(self._before.pop())
+        ambient.leave(self)
         self._opening.leave_sync()
 
     # -- enqueueing ------------------------------------------------------------------------------------
     @overload
     async def enqueue(
-        self, handle: JobHandle[None], input: None = None, /, **options: Unpack[AsyncOptions]
+        self, handle: JobHandle[None], input: None = None, **options: Unpack[AsyncOptions]
     ) -> Enqueued: ...
     @overload
-    async def enqueue(self, handle: JobHandle[In], input: In, /, **options: Unpack[AsyncOptions]) -> Enqueued: ...
-    async def enqueue(self, handle: JobHandle[Any], input: Any = None, /, **options: Any) -> Enqueued:
+    async def enqueue(self, handle: JobHandle[In], input: In, **options: Unpack[AsyncOptions]) -> Enqueued: ...
+    async def enqueue(self, handle: JobHandle[Any], input: Any = None, **options: Any) -> Enqueued:
         """Stores one job of `handle`; see `JobHandle.enqueue`."""
         return await self._asker.one(handle, input, options)
 
     @overload
-    def enqueue_sync(
-        self, handle: JobHandle[None], input: None = None, /, **options: Unpack[SyncOptions]
-    ) -> Enqueued: ...
+    def enqueue_sync(self, handle: JobHandle[None], input: None = None, **options: Unpack[SyncOptions]) -> Enqueued: ...
     @overload
-    def enqueue_sync(self, handle: JobHandle[In], input: In, /, **options: Unpack[SyncOptions]) -> Enqueued: ...
-    def enqueue_sync(self, handle: JobHandle[Any], input: Any = None, /, **options: Any) -> Enqueued:
+    def enqueue_sync(self, handle: JobHandle[In], input: In, **options: Unpack[SyncOptions]) -> Enqueued: ...
+    def enqueue_sync(self, handle: JobHandle[Any], input: Any = None, **options: Any) -> Enqueued:
         """Stores one job of `handle`, for sync code; see `JobHandle.enqueue_sync`."""
         return self._asker.many_sync(handle, (input,), options, call="enqueue_sync")[0]
 
     async def enqueue_many(
-        self, handle: JobHandle[In], inputs: Iterable[In | Request[In]], /, **options: Unpack[AsyncOptions]
+        self, handle: JobHandle[In], inputs: Iterable[In | Request[In]], **options: Unpack[AsyncOptions]
     ) -> list[Enqueued]:
         """Stores all of them in one transaction or none; see `JobHandle.enqueue_many`."""
         return await self._asker.many(handle, inputs, {**options})
 
     def enqueue_many_sync(
-        self, handle: JobHandle[In], inputs: Iterable[In | Request[In]], /, **options: Unpack[SyncOptions]
+        self, handle: JobHandle[In], inputs: Iterable[In | Request[In]], **options: Unpack[SyncOptions]
     ) -> list[Enqueued]:
         """`enqueue_many` for sync code; see `JobHandle.enqueue_many_sync`."""
         return self._asker.many_sync(handle, inputs, {**options}, call="enqueue_many_sync")

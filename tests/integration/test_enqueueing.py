@@ -40,7 +40,7 @@ async def connection(pg_url):
     await connection.close(timeout=5)
 
 
-async def keys(url: str) -> list[str]:
+async def stored_keys(url: str) -> list[str]:
     connection = await asyncpg.connect(url)
     try:
         return [row[0] for row in await connection.fetch("select idempotency_key from x_jobs order by 1")]
@@ -50,7 +50,7 @@ async def keys(url: str) -> list[str]:
 
 # -- one key, many askers --------------------------------------------------------------------------------
 RACER = """
-import asyncio, json, sys
+import asyncio, json, random, sys
 sys.path.insert(0, {root!r})
 from tests.integration.test_enqueueing import Mail, send
 from ultijobs import App
@@ -59,15 +59,22 @@ async def main():
     async with App(jobs=[send], driver={url!r}) as app:
         print("ready", flush=True)
         sys.stdin.readline()
-        rows = await asyncio.gather(*(app.enqueue(send, Mail(to="one")) for _ in range(10)))
-        print(json.dumps([[str(row.id), row.deduped] for row in rows]), flush=True)
+        keys = {keys!r} * {times}
+        random.shuffle(keys)
+        half = len(keys) // 2
+        rows, many = await asyncio.gather(
+            asyncio.gather(*(app.enqueue(send, Mail(to=key)) for key in keys[:half])),
+            app.enqueue_many(send, [Mail(to=key) for key in keys[half:]]),
+        )
+        print(json.dumps([[str(row.id), row.deduped] for row in [*rows, *many]]), flush=True)
 
 asyncio.run(main())
 """
 
 
-def test_many_processes_that_enqueue_one_key_at_once_make_one_row(pg_url):
-    code = RACER.format(root=str(ROOT), url=pg_url)
+@pytest.mark.parametrize(("keys", "times"), [(["one"], 10), ([str(n) for n in range(20)], 3)])
+def test_processes_that_enqueue_the_same_keys_at_once_make_one_row_of_each(pg_url, keys, times):
+    code = RACER.format(root=str(ROOT), url=pg_url, keys=keys, times=times)
     racers = [
         subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(5)
@@ -85,10 +92,10 @@ def test_many_processes_that_enqueue_one_key_at_once_make_one_row(pg_url):
         for racer in racers:
             racer.kill()
             racer.wait()
-    assert len(answers) == 50
-    assert len({found for found, _ in answers}) == 1
-    assert [deduped for _, deduped in answers].count(False) == 1
-    assert asyncio.run(keys(pg_url)) == ["one"]
+    assert len(answers) == 5 * len(keys) * times
+    assert len({found for found, _ in answers}) == len(keys)
+    assert [deduped for _, deduped in answers].count(False) == len(keys)
+    assert asyncio.run(stored_keys(pg_url)) == sorted(keys)
 
 
 # -- the caller's transaction ----------------------------------------------------------------------------
@@ -96,9 +103,9 @@ async def test_a_row_of_a_transaction_is_seen_after_its_commit_under_the_id_that
     transaction = connection.transaction()
     await transaction.start()
     row = await send.enqueue(Mail(to="a"), tx=connection)
-    assert await keys(pg_url) == []
+    assert await stored_keys(pg_url) == []
     await transaction.commit()
-    assert await keys(pg_url) == ["a"]
+    assert await stored_keys(pg_url) == ["a"]
     assert await connection.fetchval("select id from x_jobs_all") == row.id
 
 
@@ -108,7 +115,7 @@ async def test_a_rollback_takes_the_row_along(app, connection, pg_url):
     await send.enqueue(Mail(to="a"), tx=connection)
     await send.enqueue_many([Mail(to="b"), Mail(to="c")], tx=connection)
     await transaction.rollback()
-    assert await keys(pg_url) == []
+    assert await stored_keys(pg_url) == []
 
 
 async def test_a_rolled_back_savepoint_takes_only_its_own_row_along(app, connection, pg_url):
@@ -118,7 +125,7 @@ async def test_a_rolled_back_savepoint_takes_only_its_own_row_along(app, connect
         await savepoint.start()
         await send.enqueue(Mail(to="gone"), tx=connection)
         await savepoint.rollback()
-    assert await keys(pg_url) == ["kept"]
+    assert await stored_keys(pg_url) == ["kept"]
 
 
 async def test_a_refused_input_leaves_the_transaction_usable(app, connection, pg_url):
@@ -127,7 +134,7 @@ async def test_a_refused_input_leaves_the_transaction_usable(app, connection, pg
             with pytest.raises(PayloadInvalid):
                 await send.enqueue(bad, tx=connection)
         await send.enqueue(Mail(to="a"), tx=connection)
-    assert await keys(pg_url) == ["a"]
+    assert await stored_keys(pg_url) == ["a"]
 
 
 async def test_a_conflict_leaves_the_transaction_usable_and_stores_none_of_its_call(app, connection, pg_url):
@@ -138,15 +145,15 @@ async def test_a_conflict_leaves_the_transaction_usable_and_stores_none_of_its_c
         with pytest.raises(JobDuplicate):
             await send.enqueue(Mail(to="held"), tx=connection, on_conflict="error")
         await send.enqueue(Mail(to="b"), tx=connection)
-    assert await keys(pg_url) == ["b", "held"]
+    assert await stored_keys(pg_url) == ["b", "held"]
 
 
 async def test_a_bound_transaction_is_joined_without_passing_it(app, connection, pg_url):
     async with connection.transaction(), app.transaction(connection):
         await send.enqueue(Mail(to="inside"))
         await send.enqueue(Mail(to="outside"), tx=False)
-        assert await keys(pg_url) == ["outside"]
-    assert await keys(pg_url) == ["inside", "outside"]
+        assert await stored_keys(pg_url) == ["outside"]
+    assert await stored_keys(pg_url) == ["inside", "outside"]
 
 
 async def test_the_caller_s_own_codecs_do_not_matter(app, connection, pg_url):
@@ -168,7 +175,7 @@ async def test_a_caller_whose_connection_dies_before_the_commit_gets_an_error_an
     await killer.close()
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
         await transaction.commit()
-    assert await keys(pg_url) == []
+    assert await stored_keys(pg_url) == []
     assert not (await send.enqueue(Mail(to="a"))).deduped
 
 
@@ -209,7 +216,7 @@ def test_a_sync_program_enqueues_before_and_after_a_fork_and_ends_cleanly(pg_url
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
     assert done.returncode == 0
-    assert asyncio.run(keys(pg_url)) == ["after", "child", "parent"]
+    assert asyncio.run(stored_keys(pg_url)) == ["after", "child", "parent"]
 
 
 def test_sync_enqueues_of_many_are_one_transaction(pg_url):
@@ -222,4 +229,4 @@ def test_sync_enqueues_of_many_are_one_transaction(pg_url):
             send.enqueue_many_sync([Mail(to="x"), {"to": 3}])
         with pytest.raises(JobDuplicate):
             send.enqueue_many_sync([Mail(to="x"), Mail(to="7")], on_conflict="error")
-    assert asyncio.run(keys(pg_url)) == sorted(str(n) for n in range(2_000))
+    assert asyncio.run(stored_keys(pg_url)) == sorted(str(n) for n in range(2_000))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 from ultijobs._queue.records import Enqueued
 from ultijobs.errors import AppAmbiguous
 
-__all__ = ["Application", "application_of", "become_current", "bound", "current_application", "enlist"]
+__all__ = ["Application", "application_of", "bound", "current_application", "enlist", "enter", "leave"]
 
 
 class Application(Protocol):
@@ -33,7 +34,14 @@ class Application(Protocol):
     def enqueue_many_sync(self) -> Callable[..., list[Enqueued]]: ...
 
 
-_CURRENT: Final[ContextVar[Application | None]] = ContextVar("ultijobs_application", default=None)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    application: Application
+    outer: _Block | None
+
+
+# A chain in each context, since a block may be left in another context than it was entered in.
+_BLOCK: Final[ContextVar[_Block | None]] = ContextVar("ultijobs_application", default=None)
 _LIVE: Final[WeakSet[Application]] = WeakSet()
 
 
@@ -43,29 +51,35 @@ def enlist(application: Application) -> None:
 
 
 def current_application() -> Application | None:
-    return _CURRENT.get()
+    block = _BLOCK.get()
+    return None if block is None else block.application
 
 
-def become_current(application: Application | None) -> Application | None:
-    """Sets the ambient application of this context and answers the one before."""
-    before = _CURRENT.get()
-    _CURRENT.set(application)
-    return before
+def enter(application: Application) -> None:
+    """Makes `application` the ambient one of this context, and of tasks and threads that copy it from here on."""
+    _BLOCK.set(_Block(application, _BLOCK.get()))
+
+
+def leave(application: Application) -> None:
+    """Makes the one before it ambient again."""
+    block = _BLOCK.get()
+    if block is not None and block.application is application:
+        _BLOCK.set(block.outer)
 
 
 @contextmanager
 def bound(application: Application) -> Generator[None]:
-    """Makes `application` the ambient one for the block, and for tasks and threads that copy its context."""
-    before = become_current(application)
+    """Makes `application` the ambient one for the block."""
+    enter(application)
     try:
         yield
     finally:
-        become_current(before)
+        leave(application)
 
 
 def application_of(handle: object, what: str) -> Application:
     """Raises `AppAmbiguous` when no application is ambient, and none or several registered `handle`."""
-    ambient = _CURRENT.get()
+    ambient = current_application()
     if ambient is not None:
         return ambient
     known = [application for application in _LIVE if application.registered(handle)]

@@ -79,7 +79,10 @@ def read(fn: Callable[..., Any], what: str, scope: Mapping[str, Any]) -> Signatu
     """
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise Invariant(f"{what} is a generator; its body would never run", fix="return instead of yield")
-    parameters = inspect.signature(fn).parameters
+    try:
+        parameters = inspect.signature(fn).parameters
+    except ValueError as error:
+        raise Invariant(f"{what} has no signature: {error}", fix="wrap it in a def") from error
     for parameter in parameters.values():
         by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not by_name or parameter.name not in INJECTED:
@@ -120,13 +123,15 @@ def agree(model: Any, annotation: Any, what: str) -> None:
 
 
 def _resolved(annotation: Any, fn: Any, what: str, scope: Mapping[str, Any]) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    bare = inspect.unwrap(fn.func if isinstance(fn, functools.partial) else fn)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - whatever the partial wraps
-    try:
-        return eval(annotation, {**scope, **getattr(bare, "__globals__", {})})  # noqa: S307 - the handler's own annotation
-    except NameError as error:
-        raise Invariant(
-            f"{what}: the annotation of input, {annotation!r}, cannot be read: {error}",
-            fix="declare the model first: @job(Model, …)",
-        ) from error
+    inner: Any = fn.func if isinstance(fn, functools.partial) else fn  # pyright: ignore[reportUnknownMemberType] - whatever the partial wraps
+    names = {**getattr(inspect.unwrap(inner), "__globals__", {}), **scope}
+    found = annotation
+    while isinstance(found, str):
+        try:
+            found = eval(found, names)  # noqa: S307 - the handler's own annotation, as the interpreter would read it
+        except Exception as error:
+            raise Invariant(
+                f"{what}: the annotation of input, {annotation!r}, cannot be read: {error}",
+                fix="declare the model first: @job(Model, …)",
+            ) from error
+    return found

@@ -14,7 +14,7 @@ from ultijobs._coalesce import Coalescer
 from ultijobs._enqueue.portal import Portal, wait
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued, NewJob
-from ultijobs.errors import Invariant, UltijobsError
+from ultijobs.errors import DriverUnavailable, Invariant, SchemaOutdated
 
 __all__ = ["Opening"]
 
@@ -79,36 +79,42 @@ class Opening:
         loop = asyncio.get_running_loop()
         while not self._hold(loop):
             await asyncio.to_thread(self._retire)
-        async with self._gate:
-            if self._coalescer is not None:
-                return
-            driver = self.driver
-            try:
-                await driver.open(role)
-            except BaseException:
-                with contextlib.suppress(Exception):
-                    await driver.close()
-                self._release()
-                raise
-            # An error of the library speaks of the store, so it is every asker's; others may be one row's.
-            self._coalescer = Coalescer(driver.enqueue, transient=(UltijobsError,), lanes=2)
-            self._was_open = True
+        try:
+            async with self._gate:
+                if self._coalescer is None:
+                    await self._start(role)
+        except BaseException:
+            self._release()
+            raise
 
     async def leave(self) -> None:
         """Closes the driver when nobody else holds it open; enqueues under way are stored first."""
         self._notice_fork()
+        self._holds = max(0, self._holds - 1)
         async with self._gate:
-            self._holds = max(0, self._holds - 1)
             if self._holds or self._coalescer is None:
                 return
             coalescer, self._coalescer = self._coalescer, None
             try:
                 await coalescer.drained()
                 await coalescer.close()
-                await self.driver.close()
             finally:
-                self._holds += 1
-                self._release()
+                try:
+                    await self.driver.close()
+                finally:
+                    self._vacate()
+
+    async def _start(self, role: str) -> None:
+        driver = self.driver
+        try:
+            await driver.open(role)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await driver.close()
+            raise
+        # These speak of the store, so they are every asker's; any other error may be one row's.
+        self._coalescer = Coalescer(driver.enqueue, transient=(DriverUnavailable, SchemaOutdated), lanes=2)
+        self._was_open = True
 
     async def call(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
         """Runs `work` where the driver is open. Raises `Invariant` when it is not."""
@@ -210,8 +216,13 @@ class Opening:
 
     def _release(self) -> None:
         with self._lock:
-            self._holds -= 1
-            if not self._holds:
+            self._holds = max(0, self._holds - 1)
+        self._vacate()
+
+    def _vacate(self) -> None:
+        """Leaves the place to another loop, unless somebody is about to open it here."""
+        with self._lock:
+            if not self._holds and self._coalescer is None:
                 self._loop = None
 
 
