@@ -117,7 +117,7 @@ class PostgresDriver:
         return PostgresLeaseLink(self._place, self._sql)
 
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
-        return await reap(self._control, self._sql, policies, limit)
+        return await reap(self._claims, self._sql, policies, limit)
 
     async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
         return await self._claimer.next_due(queues, names)

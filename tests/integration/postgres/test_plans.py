@@ -1,0 +1,235 @@
+"""What the hot statements touch, in buffers and rows, whatever lies beside the rows they want."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.support.servers import Server, blocking
+from ultijobs._ids import new_id
+from ultijobs._queue.records import NewJob
+from ultijobs.postgres import claims, fates, jobs, leases, settlements, steps, streams
+from ultijobs.postgres.sql import Sql
+
+MANY = 25_000
+HELD = 300
+SQL = Sql("public")
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+LOWEST = UUID(int=0)
+
+FILL = f"""
+insert into x_jobs (id, run_id, name, queue, priority, state, run_at, input, idempotency_key, finished_at,
+                    stop_reason, lane)
+select gen_random_uuid(), gen_random_uuid(), name, 'default', priority, state,
+       now() + due + i * interval '1 ms', '{{"a": 1}}', md5(i::text || name),
+       case when state = 'dead' then now() end, case when state = 'dead' then 'terminal' end, lane
+  from generate_series(1, {MANY}) i,
+       (values ('send', 0, 'ready', interval '-1 day', ''), ('future', 9, 'ready', interval '1 day', ''),
+               ('unknown', 0, 'ready', interval '-2 days', 'n:unknown'), ('send', 3, 'dead', interval '-1 day', '')
+       ) kind(name, priority, state, due, lane);
+insert into x_jobs_done (id, run_id, name, state, input, finished_at, lease_no)
+select gen_random_uuid(), gen_random_uuid(), 'send', 'done', '{{}}', now(), i from generate_series(1, {MANY}) i;
+insert into x_job_steps (run_id, name, status, position, lease_no, output)
+select gen_random_uuid(), 'one', 'completed', 0, i, '1' from generate_series(1, {MANY}) i;
+"""
+HOLD = f"""
+update x_jobs set state = 'running', lease_no = nextval('x_lease_no'), lease_until = now() + interval '1 h'
+ where id in (select id from x_jobs where name = 'send' and state = 'ready' order by run_at limit {HELD})
+"""
+SETTINGS = {
+    "generic": {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"},
+    "custom": {"plan_cache_mode": "force_custom_plan"},
+    "auto": {},
+}
+
+
+async def _make(url: str, *, analyse: bool) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute("alter table x_jobs set (autovacuum_enabled = off)")
+    await connection.execute(FILL)
+    await connection.execute("vacuum analyze" if analyse else "select 1")
+    await connection.execute(HOLD)
+    await connection.close()
+
+
+@pytest.fixture(scope="module")
+def large_urls(pg: Server) -> Iterator[dict[str, str]]:
+    urls = {"analysed": pg.create(), "never analysed": pg.create()}
+    for state, url in urls.items():
+        blocking(_make(url, analyse=state == "analysed"))
+    yield urls
+    for url in urls.values():
+        pg.drop(url)
+
+
+@pytest.fixture(
+    params=[("analysed", "generic"), ("analysed", "custom"), ("analysed", "auto"), ("never analysed", "generic")],
+    ids="-".join,
+)
+async def connection(large_urls: dict[str, str], request: pytest.FixtureRequest) -> AsyncIterator[asyncpg.Connection]:
+    """The settings of our own connections on any table; those of a pooler's on one that has statistics."""
+    state, settings = request.param
+    connection = await asyncpg.connect(large_urls[state], server_settings=SETTINGS[settings])
+    yield connection
+    await connection.close()
+
+
+class Cost:
+    """Buffers of the whole statement, and the most rows that any scan of x_jobs read, kept or not."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        self.buffers = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        self.rows = max((self._read(node) for node in self._nodes(plan) if self._reads_jobs(node)), default=0)
+
+    def _nodes(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        yield node
+        for child in node.get("Plans", []):
+            yield from self._nodes(child)
+
+    def _reads_jobs(self, node: dict[str, Any]) -> bool:
+        return "Scan" in node["Node Type"] and str(node.get("Relation Name", "")).startswith("x_job")
+
+    def _read(self, node: dict[str, Any]) -> int:
+        rows = (
+            node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        )
+        return round(rows * node["Actual Loops"])
+
+
+async def cost(connection: asyncpg.Connection, statement: str, *arguments: object) -> Cost:
+    """Runs it for real inside of a transaction that is rolled back."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        text = await connection.fetchval(f"explain (analyze, buffers, format json) {SQL(statement)}", *arguments)
+    finally:
+        await transaction.rollback()
+    return Cost(json.loads(text)[0]["Plan"])
+
+
+async def held(connection: asyncpg.Connection) -> tuple[list[UUID], list[int]]:
+    rows = await connection.fetch("select id, lease_no from x_jobs where state = 'running' order by id limit 100")
+    return [row["id"] for row in rows], [row["lease_no"] for row in rows]
+
+
+def claim_arguments(names: list[str], limit: int = 50) -> tuple[object, ...]:
+    return (
+        "w", ["default"], [limit], ["default"] * 2, ["", ""], [-9, 0], [LONG_AGO] * 2, [LOWEST] * 2,
+        names, [], limit, timedelta(seconds=30),
+    )  # fmt: skip
+
+
+async def test_a_claim_reads_what_it_takes(connection):
+    spent = await cost(connection, claims.CLAIM, *claim_arguments(["send"]))
+    assert spent.rows <= 200
+    assert spent.buffers < 6_000
+
+
+async def test_a_claim_that_finds_nothing_due_reads_nothing(connection):
+    spent = await cost(connection, claims.CLAIM, *claim_arguments(["nobody"])[:4], [""], [-9], [LONG_AGO], [LOWEST],
+                       ["nobody"], [], 50, timedelta(seconds=30))  # fmt: skip
+    assert spent.rows <= 5
+    assert spent.buffers < 60
+
+
+async def test_a_scan_costs_the_number_of_streams(connection):
+    spent = await cost(connection, streams.STREAMS, ["default", "empty", "other"], 1_000)
+    assert spent.rows <= 20
+    assert spent.buffers < 200
+
+
+async def test_a_look_ahead_is_bounded(connection):
+    spent = await cost(
+        connection, claims.NEXT_DUE, ["default"], [""], [0], [LONG_AGO], [LOWEST], ["nobody"], 200
+    )  # fmt: skip
+    assert spent.rows <= 200
+    assert spent.buffers < 1_000
+
+
+@pytest.mark.parametrize("statement", ["ACK", "ACK_RELEASING"])
+async def test_an_acknowledgement_reads_its_rows(connection, statement):
+    spent = await cost(connection, getattr(settlements, statement), *(await held(connection)))
+    assert spent.rows <= 100
+    assert spent.buffers < 8_000
+
+
+@pytest.mark.parametrize("state", ["ready", "suspended", "dead"])
+async def test_any_other_settlement_reads_its_rows(connection, state):
+    ids, lease_nos = await held(connection)
+    n = len(ids)
+    outcome = {"ready": "retried"}.get(state, state)
+    spent = await cost(
+        connection, settlements.STOP, ids, lease_nos, [outcome] * n, [state] * n, [timedelta(1)] * n, [None] * n,
+        [None] * n, ["X"] * n, ["f"] * n, ["boom"] * n, [None] * n,
+    )  # fmt: skip
+    assert spent.rows <= 100
+    assert spent.buffers < 12_000
+
+
+async def test_a_renewal_reads_its_rows(connection):
+    ids, lease_nos = await held(connection)
+    n = len(ids)
+    plain = await cost(connection, leases.RENEW, ids, lease_nos, timedelta(seconds=30))
+    telling = await cost(
+        connection, leases.RENEW_TELLING, ids, lease_nos, timedelta(seconds=30), ["s"] * n, [None] * n, [None] * n
+    )
+    assert max(plain.rows, telling.rows) <= 100
+    assert max(plain.buffers, telling.buffers) < 6_000
+
+
+async def test_looking_for_lapsed_leases_reads_what_runs(connection):
+    spent = await cost(connection, leases.REAP, 100, ["send"], ["fixed"], [timedelta(1)], [timedelta(1)], [True])
+    assert spent.rows <= HELD
+    assert spent.buffers < 1_000
+    sweep = await cost(connection, leases.SWEEP, 100)
+    assert sweep.rows == 0
+    assert sweep.buffers < 20
+
+
+async def test_steps_read_and_write_their_own(connection):
+    ids, lease_nos = await held(connection)
+    n = len(ids)
+    write = await cost(
+        connection, steps.RECORD, ids, lease_nos, ids, ["one"] * n, ["run"] * n, ["completed"] * n, [0] * n, ["1"] * n,
+        [None] * n, [1] * n, [timedelta(0)] * n, [None] * n, [None] * n, [None] * n,
+    )  # fmt: skip
+    assert write.rows <= 100
+    assert write.buffers < 6_000
+    read = await cost(connection, steps.LOAD, ids)
+    assert read.rows == 0
+    assert read.buffers < 600
+
+
+async def test_a_fate_is_looked_up_by_index(connection):
+    ids, lease_nos = await held(connection)
+    spent = await cost(connection, fates.FATES, ids, [lease_no - 1 for lease_no in lease_nos])
+    assert spent.rows <= 100
+    assert spent.buffers < 8_000
+
+
+def _job(key: str) -> NewJob:
+    return NewJob(id=new_id(), name="send", input="{}", idempotency_key=key)
+
+
+async def test_an_enqueue_probes_the_key_alone(connection):
+    for key in ("new", await connection.fetchval("select idempotency_key from x_jobs where state = 'ready' limit 1")):
+        spent = await cost(connection, jobs.ENQUEUE, *jobs._texts(_job(key)), "hush")
+        assert spent.rows <= 1
+        assert spent.buffers < 300
+
+
+@pytest.mark.parametrize("mode", ["live", "rerun"])
+async def test_many_enqueues_probe_their_keys_alone(connection, mode):
+    keys = await connection.fetch("select idempotency_key from x_jobs where state = 'ready' limit 50")
+    columns = jobs._columns([_job(f"new{i}") for i in range(50)] + [_job(row[0]) for row in keys])
+    columns[8] = [mode] * 100
+    spent = await cost(connection, jobs.ENQUEUE_MANY, *columns, ["default"])
+    assert spent.rows <= 100
+    assert spent.buffers < 6_000
