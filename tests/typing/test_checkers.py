@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("checker", [("mypy", "--strict"), ("basedpyright",)], ids=lambda checker: checker[0])
-@pytest.mark.parametrize("module", ["api.py", "drivers.py"])
+@pytest.mark.parametrize("module", ["api.py", "drivers.py", "steps.py"])
 def test_correct_uses_pass_and_wrong_ones_do_not(checker, module):
     done = subprocess.run(
         [sys.executable, "-m", *checker, f"tests/typing/{module}"],
