@@ -174,7 +174,8 @@ class Scene:
         """A worker with short times, once it has started; `url` is where it finds the database."""
         flags = {"lease": "3s", "poll": "0.2s", "grace": "5s", "concurrency": 4, "name": name, **options}
         words = [word for key, value in flags.items() for word in (f"--{key.replace('_', '-')}", str(value))]
-        worker = self.spawn(name, ["-m", "tests.support.worker_main", self.app, *words], url)
+        command = ["-m", "ultijobs_cli", "worker", "--app", self.app, "--log-format", "json", *words]
+        worker = self.spawn(name, command, url)
         if ready:
             await worker.said("jobs.worker.started")
         return worker

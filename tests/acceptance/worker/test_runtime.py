@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from uuid import uuid4
-
 import asyncpg
 
 from tests.support.eventually import eventually
@@ -24,8 +21,8 @@ async def test_a_handler_that_blocks_the_loop_loses_no_lease_and_is_named(stage:
     later = await quick.enqueue(Ask(key="later"))
     row = await stage.ended(later.id, within=3)
     assert row["worker_id"] == "w2", "the other worker takes what is new"
-    for id in (blocker.id, *(job.id for job in others)):
-        row = await stage.ended(id)
+    for job in (blocker, *others):
+        row = await stage.ended(job.id)
         assert (row["attempt"], row["worker_id"]) == (1, "w1")
     assert first.lines("jobs.lease.lost") == []
     assert len(first.lines("jobs.worker.loop-blocked")) == 1
@@ -104,9 +101,8 @@ async def test_a_step_of_a_newer_release_is_left_to_newer_workers(stage: Scene):
 
 
 async def handed_back(stage: Scene, id: object) -> asyncpg.Record | None:
-    rows = await stage.fetch(
-        "select *, now() as now from x_jobs where id = $1 and claims = 2 and lease_until is null", id
-    )
+    returned = "select *, now() as now from x_jobs where id = $1 and claims = 2 and lease_until is null"
+    rows = await stage.fetch(returned, id)
     return rows[0] if rows else None
 
 
@@ -114,7 +110,6 @@ async def test_each_queue_that_the_jobs_declare_is_served(stage: Scene):
     await stage.worker("w1")
     job = await elsewhere.enqueue(Ask(key="k"))
     await stage.ended(job.id, within=3)
-    assert uuid4() != job.id
 
 
 async def test_a_lost_listener_comes_back_by_itself(stage: Scene):
@@ -129,10 +124,8 @@ async def test_a_lost_listener_comes_back_by_itself(stage: Scene):
         assert killed == 1
         job = await quick.enqueue(Ask(key=f"blind-{round_}"))
         await stage.ended(job.id, within=3.5)
-    await eventually(
-        lambda: stage.value("select count(*) from pg_stat_activity where application_name = 'ultijobs-listen'")
-    )
-    await asyncio.sleep(0.2)
+    listening = "select count(*) from pg_stat_activity where application_name = 'ultijobs-listen'"
+    await eventually(lambda: stage.value(listening))
     asked = await stage.value("select clock_timestamp()")
     job = await quick.enqueue(Ask(key="woken"))
     await stage.ended(job.id)
