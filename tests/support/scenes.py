@@ -60,7 +60,7 @@ class WorkerProcess:
     def terminate(self) -> None:
         self.signal(signal.SIGTERM)
 
-    async def exit_code(self, within: float = 15.0) -> int:
+    async def exit_code(self, within: float = 40.0) -> int:
         code = await eventually(
             lambda: (self.process.poll(),) if self.process.poll() is not None else (), within=within
         )
@@ -81,7 +81,7 @@ class WorkerProcess:
                 found.append(read)
         return found
 
-    async def said(self, event: str, within: float = 10.0) -> dict[str, Any]:
+    async def said(self, event: str, within: float = 40.0) -> dict[str, Any]:
         """The first line of that event, once there is one."""
         try:
             lines = await eventually(lambda: self.lines(event), within=within, that=f"{self.name} says {event}")
@@ -113,7 +113,7 @@ class Scene:
         assert row is not None, f"the job {id} has no row"
         return row
 
-    async def ended(self, id: UUID, state: str = "done", within: float = 15.0) -> asyncpg.Record:
+    async def ended(self, id: UUID, state: str = "done", within: float = 30.0) -> asyncpg.Record:
         """The job's row once it is in `state`."""
         try:
             return await eventually(lambda: self._in_state(id, state), within=within, that=f"{id} is {state}")
@@ -132,7 +132,7 @@ class Scene:
             job,
         )
 
-    async def effect(self, step: str, count: int = 1, within: float = 15.0) -> list[asyncpg.Record]:
+    async def effect(self, step: str, count: int = 1, within: float = 30.0) -> list[asyncpg.Record]:
         """The effects of `step` once there are `count`."""
 
         async def enough() -> list[asyncpg.Record]:
