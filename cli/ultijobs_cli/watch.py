@@ -8,7 +8,6 @@ from typing import Final
 
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.render import ReaderLeft
 from ultijobs_cli.report import Report
 
 __all__ = ["watching"]
@@ -27,8 +26,8 @@ async def watching(call: Invocation, look: Callable[[], Awaitable[Report]], *, w
         )
     while True:
         report = await look()
-        try:
-            call.screen.again(report)
-        except ReaderLeft:
-            return Report("nobody reads any more")
+        if call.flags.json_lines:
+            call.screen.show(call.command, report)
+        else:
+            call.screen.repaint(report.blocks)
         await asyncio.sleep(EVERY)

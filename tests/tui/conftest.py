@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import pytest
 import pytest_textual_snapshot as pts
 from syrupy.data import SnapshotCollections
 
+from tests.tui import picturing
 from tests.tui.fake import FakeSource
+from ultijobs_tui.app import Cockpit
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOTS = ROOT / "snapshots"
@@ -41,3 +45,38 @@ pts.SVGImageExtension = TopLevelSVG
 @pytest.fixture
 def source() -> FakeSource:
     return FakeSource()
+
+
+@pytest.fixture
+def picture(snap_compare: Any, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compares the cockpit with its stored picture, and the text beside it."""
+
+    def compare(
+        app: Cockpit, run_before: Callable[[Any], Awaitable[None]], *, size: tuple[int, int] = picturing.WIDE
+    ) -> None:
+        same = snap_compare(app, run_before=run_before, terminal_size=size)
+        folder = Path(TopLevelSVG.dirname(test_location=_Location(str(request.path))))
+        path = folder / f"{request.node.name}.txt"
+        USED.add(path)
+        stored = picturing.keep_text(app, path, update=bool(request.config.option.update_snapshots))
+        if stored is not None:
+            assert app.shown == stored
+        assert same
+
+    return compare
+
+
+@dataclass
+class _Location:
+    filepath: str
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A picture that no test compares fails the run, when the whole folder ran in one process."""
+    if "ULTIJOBS_ORPHANS" not in os.environ or session.exitstatus != 0:
+        return
+    stored = {*SNAPSHOTS.rglob("*.svg"), *SNAPSHOTS.rglob("*.txt")}
+    orphans = sorted(str(path.relative_to(ROOT)) for path in stored - USED)
+    if orphans:
+        print("\npictures without a test:", *orphans, sep="\n  ")  # noqa: T201 - the run's own report
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

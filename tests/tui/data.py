@@ -345,6 +345,7 @@ def jobs() -> list[JobRow]:
             attempt=1,
             tenant_id="t12",
             run_at=NOW + timedelta(days=6),
+            created_at=ago(hours=7),
             due_at=ago(hours=7),
             waiting_on=WaitingOn.EVENT,
         ),

@@ -70,7 +70,7 @@ async def driving(
     """The cockpit on a live fake source, Incident in front."""
     source = source or FakeSource()
     source.live = True
-    app = Cockpit(source, settings or Settings(actor="ops@bastion"), budget=budget)
+    app = Cockpit(source, settings or Settings(), budget=budget)
     async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot, source)
         await driver.until(lambda: app.last_frame is not None or app.link.failures > 0)

@@ -43,6 +43,7 @@ class FakeSource:
     failures: dict[str, str] = field(default_factory=dict)
     live: bool = False
     title: str = "db-eu-1:5432/shop"
+    actor: str = "ops@bastion"
     error: BaseException | None = None
     hangs: bool = False
     apply_hangs: bool = False

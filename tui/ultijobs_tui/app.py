@@ -208,7 +208,7 @@ class Cockpit(NavigatingApp):
             db_ms=frame.took_ms if frame else 0.0,
             share=self.poller.share,
             marks=marks,
-            actor=self._settings.actor,
+            actor=self._source.actor,
             lost_for=link.lost_for(),
             retry=link.failures,
             retry_in=link.retry_in(),

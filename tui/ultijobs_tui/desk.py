@@ -29,7 +29,6 @@ class Settings:
     refresh: float = 1.0
     no_mouse: bool = False
     ascii: bool = False
-    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ultijobs.inspection import Inspector
+from ultijobs.errors import Invariant
+from ultijobs.inspection import Inspector, parse_where
+from ultijobs_tui.actions import tabs
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.once import NEEDS, once_text
@@ -20,6 +22,7 @@ from ultijobs_tui.source import LiveSource, Source
 
 __all__ = ["Options", "print_once", "run", "run_source"]
 
+_VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in tabs())
 _CLOSE_SECONDS: Final = 0.4
 _LEAVE_SECONDS: Final = 0.8
 
@@ -49,8 +52,17 @@ def run(url: str, schema: str = "public", options: Options | None = None) -> int
     and when it is left the process goes on within a second, whatever hangs.
     """
     chosen = options or Options()
+    check(chosen)
     with _leaving() as leaving:
         return asyncio.run(_run(url, schema, chosen, leaving))
+
+
+def check(options: Options) -> None:
+    """Raises `FilterInvalid` or `Invariant` for flags that cannot be used, before anything is opened."""
+    if options.view not in _VIEWS:
+        raise Invariant(f"there is no screen {options.view!r}", fix=f"--view {' or '.join(_VIEWS)}")
+    if options.where is not None:
+        parse_where(options.where)
 
 
 async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> int:
@@ -84,7 +96,6 @@ async def run_source(source: Source, options: Options | None = None) -> int:
         refresh=max(0.25, chosen.refresh),
         no_mouse=chosen.no_mouse,
         ascii=chosen.ascii,
-        actor=chosen.actor or "",
     )
     app = Cockpit(source, settings)
     code = await app.run_async(mouse=not chosen.no_mouse)

@@ -9,8 +9,9 @@ from typing import Final
 
 from ultijobs.errors import UltijobsError
 
-__all__ = ["Link", "LinkState", "explain"]
+__all__ = ["FIX", "Link", "LinkState", "explain"]
 
+FIX: Final = " · fix: "
 _BASE: Final = 0.5
 _MOST: Final = 30.0
 
@@ -74,7 +75,7 @@ class Link:
 def explain(error: BaseException) -> str:
     """One line for a person: what failed, in the words of the error."""
     if isinstance(error, UltijobsError):
-        return f"{error} · fix: {error.fix}"
+        return f"{error}{FIX}{error.fix}"
     if isinstance(error, TimeoutError):
         return "no answer in time: the database is slow or out of reach"
     text = str(error)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 from ultijobs.errors import DriverUnavailable, UltijobsError
@@ -23,7 +24,7 @@ from ultijobs.inspection import (
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import explain
 
-__all__ = ["LiveSource", "Source"]
+__all__ = ["LiveSource", "Source", "title_of"]
 
 _T = TypeVar("_T")
 _OVERVIEW_EVERY = 10.0
@@ -35,6 +36,11 @@ class Source(Protocol):
     @property
     def title(self) -> str:
         """Where the data is, without any password."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as the activity log keeps it."""
         ...
 
     @property
@@ -63,7 +69,11 @@ class LiveSource:
 
     @property
     def title(self) -> str:
-        return self._inspector.driver.url
+        return title_of(self._inspector.driver.url)
+
+    @property
+    def actor(self) -> str:
+        return self._inspector.actor
 
     @property
     def live(self) -> bool:
@@ -143,6 +153,18 @@ class LiveSource:
         if page_as_of is not None:
             return page_as_of
         return overview.as_of if overview is not None else await self._inspector.now()
+
+
+def title_of(url: str) -> str:
+    """Host and database of an address; an address that cannot be taken apart as it is."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or dict(parse_qsl(parts.query)).get("host", "")
+        port = f":{parts.port}" if parts.port not in {None, 5432} else ""
+    except ValueError:
+        return url
+    where = f"{host.rstrip('/').removesuffix('/run').rsplit('/', 1)[-1]}{port}"
+    return f"{where}/{parts.path.lstrip('/')}".strip("/") or url
 
 
 async def _part(name: str, failures: dict[str, str], read: Callable[[], Awaitable[_T]]) -> _T | None:

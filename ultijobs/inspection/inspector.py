@@ -82,6 +82,11 @@ class Inspector:
         """The open driver behind it."""
         return self._driver
 
+    @property
+    def actor(self) -> str:
+        """Who acts, as the activity table keeps it."""
+        return self._actor.name
+
     async def now(self) -> datetime:
         """The database's clock."""
         return await self._store.now()

@@ -9,11 +9,11 @@ from datetime import datetime
 from ultijobs.inspection import Overview
 from ultijobs_tui import format as fmt
 from ultijobs_tui.actions import KeyAction, footer_of, key_name, tabs
-from ultijobs_tui.link import LinkState
+from ultijobs_tui.link import FIX, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["Status", "footer_line", "lost_line", "state_line", "tabs_line"]
+__all__ = ["Status", "footer_line", "lost_lines", "state_line", "tabs_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,11 @@ def state_line(status: Status, look: Look) -> Line:
     return line(*left, right=(now,))
 
 
-def lost_line(status: Status) -> Line:
-    """In place of the tabs while the connection is lost: what failed, in its own words."""
-    return line(" ", Span(status.error, Tone.BAD))
+def lost_lines(status: Status) -> tuple[Line, Line]:
+    """In place of tabs and crumb while the connection is lost: what failed, in its own words, and what mends it."""
+    said, _, fix = status.error.partition(FIX)
+    mend = (Span(" fix: ", Tone.MUTED), Span(fix, Tone.PLAIN)) if fix else ()
+    return line(" ", Span(said, Tone.BAD)), line(*mend)
 
 
 def tabs_line(view: str, overview: Overview | None, look: Look) -> Line:

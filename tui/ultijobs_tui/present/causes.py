@@ -8,6 +8,7 @@ from ultijobs.inspection import Cause
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.look import Look
+from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.table import Column, Line, Row, Span, Table, Tone, cell, line, rule
 
 __all__ = ["cause_key", "cause_panel", "cause_table", "cause_where"]
@@ -18,18 +19,21 @@ def cause_key(cause: Cause) -> str:
 
 
 def cause_where(cause: Cause, within: str = "") -> str | None:
-    """The filter that lists the jobs of a cause; None when it has no fingerprint to find them by."""
-    if cause.fingerprint is None:
+    """The filter that lists the jobs of a cause; None when it has neither fingerprint nor code to find them by."""
+    if cause.fingerprint is None and cause.error_code is None:
         return None
     words = [within or "state:dead,failed"]
     if cause.stop_reason is not None:
         words.append(f"reason:{cause.stop_reason}")
-    words.append(f"fp:{cause.fingerprint}")
+    words.append(
+        f"fp:{cause.fingerprint}" if cause.fingerprint is not None else f"code:{quoted(cause.error_code or '')}"
+    )
     return " ".join(words)
 
 
 def short_fingerprint(cause: Cause) -> str:
-    return (cause.fingerprint or "····")[:4]
+    """What a cause is called on screens."""
+    return cause.fingerprint[:4] if cause.fingerprint else cause.error_code or "no error"
 
 
 def cause_table(frame: Frame, look: Look, *, where: str = "") -> Table:
@@ -55,7 +59,8 @@ def cause_table(frame: Frame, look: Look, *, where: str = "") -> Table:
 
 def _row(cause: Cause, look: Look) -> Row:
     retried = f"{cause.retried}→{cause.died_again}" if cause.retried else "0"
-    text = f"{short_fingerprint(cause)} {first_line(cause.error) or cause.error_code or 'no error recorded'}"
+    name, said = short_fingerprint(cause), first_line(cause.error) or cause.error_code or "no error recorded"
+    text = said if said.startswith(name) else f"{name} {said}"
     return Row(
         cause_key(cause),
         (

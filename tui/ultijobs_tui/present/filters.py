@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from ultijobs.errors import FilterInvalid
-from ultijobs.inspection import Field, format_where, parse_where
+from ultijobs.inspection import Field, Op, Term, Where, format_where, parse_where
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["GRAMMAR", "empty_jobs", "filter_error", "with_tenant"]
+__all__ = ["GRAMMAR", "empty_jobs", "filter_error", "quoted", "with_tenant"]
 
 GRAMMAR: Final = line(
-    "  ", Span("state: queue: job: tenant: reason: fp: code: key: worker: age:>10m -not err~text", Tone.MUTED)
+    " ", Span("state: queue: job: tenant: reason: fp: code: key: worker: age:>10m -not err~text", Tone.MUTED)
 )
 
 
@@ -20,7 +20,7 @@ def filter_error(text: str) -> Line | None:
     try:
         parse_where(text)
     except FilterInvalid as error:
-        return line("  ", Span(error.cause, Tone.BAD), Span(f"  {error.fix}", Tone.MUTED))
+        return line(" ", Span(error.cause, Tone.BAD), Span(f" · {error.fix}", Tone.MUTED))
     return None
 
 
@@ -29,9 +29,13 @@ def with_tenant(where: str, tenant: str | None) -> str:
     terms = parse_where(where)
     kept = [t for t in terms.terms if t.field is not Field.TENANT]
     if len(kept) == len(terms.terms) and tenant is not None:
-        value = tenant if tenant.replace("-", "").replace("_", "").isalnum() else f'"{tenant}"'
-        return f"{where} tenant:{value}".strip()
-    return format_where(type(terms)(tuple(kept), terms.tenant))
+        return f"{where} tenant:{quoted(tenant)}".strip()
+    return format_where(Where(tuple(kept), terms.tenant))
+
+
+def quoted(value: str) -> str:
+    """A value as the grammar takes it."""
+    return format_where(Where((Term(Field.KEY, Op.IS, (value,)),))).removeprefix("key:")
 
 
 def empty_jobs(where: str) -> tuple[Line, ...]:

@@ -83,7 +83,7 @@ def incident_table(frame: Frame, look: Look, *, fresh: frozenset[str] = frozense
         Column("", 3),
         Column("STUCK", 7, 9, align="right"),
         Column("WHAT", 13 if wide else 9, 15),
-        Column("WHY", 24, grow=True),
+        Column("WHY", 40, grow=True),
         Column("SINCE", 6, align="right"),
         Column("LAST", 6, align="right", drop=2),
         Column("HELD BY", 10, 18, drop=3),
@@ -133,7 +133,8 @@ def _why(stuck: Stuck) -> str:
     if stuck.cause is None:
         return stuck.why
     said = first_line(stuck.cause.error) or stuck.cause.error_code or "no error recorded"
-    return f"{stuck.cause.stop_reason or 'unknown'} · {short_fingerprint(stuck.cause)} {said}"
+    name = short_fingerprint(stuck.cause)
+    return f"{stuck.cause.stop_reason or 'unknown'} · {said if said.startswith(name) else f'{name} {said}'}"
 
 
 def press_of(stuck: Stuck) -> tuple[str, str]:

@@ -154,7 +154,7 @@ def dead_job_table(frame: Frame, look: Look, *, step: str | None = None) -> Tabl
         Column("STOPPED", 7, align="right"),
         Column("ATT", 5, align="right", drop=2),
         Column("STEP", 6, 14, drop=4),
-        Column("MESSAGE", 16, grow=True),
+        Column("MESSAGE", 28, grow=True),
         Column("WORKER", 8, 14, drop=5),
     )
     if frame.page is None:

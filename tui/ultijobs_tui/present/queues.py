@@ -64,7 +64,7 @@ def _row(queue: QueueRow, history: History, look: Look) -> Row:
             cell(queue.queue, Tone.STRONG),
             _state(queue, look),
             cell(number(queue.ready)),
-            cell(fmt.NEVER if net is None else f"{net:+,.0f}", Tone.MUTED),
+            cell(fmt.NEVER if net is None else f"{net:+,.0f}" if round(net) else "0", Tone.MUTED),
             _eta(queue, net),
             cell(fmt.exact_age(queue.oldest_ready_ms), Tone.BAD if late else None),
             cell(f"{queue.running}/{queue.capacity}" if queue.capacity else f"{queue.running}/–"),

@@ -110,10 +110,11 @@ def _step(step: StepRecord, detail: JobDetail, scale: Scale, look: Look) -> Row:
     took = None if step.completed_at is None else fmt.ms_between(step.started_at, step.completed_at)
     spans = [(step.started_at, step.completed_at or _end(detail, look))]
     if step.status == StepStatus.FAILED:
-        spans = [(a.started_at, a.ended_at) for a in detail.attempts if a.started_at is not None] or spans
+        tries = [a for a in detail.attempts if a.started_at is not None and a.ended_at > step.started_at]
+        spans = [(max(a.started_at or a.ended_at, step.started_at), a.ended_at) for a in tries] or spans
     drawn = bar(spans, scale, waiting=step.status in {StepStatus.SLEEPING, StepStatus.WAITING})
     if step.event:
-        drawn = f"{drawn.rstrip()}  event {step.event}{f' matching {step.match}' if step.match else ''}"
+        drawn = f"event {step.event}{f' matching {step.match}' if step.match else ''}  {drawn.strip()}"
     return Row(
         step.name,
         (
@@ -176,7 +177,7 @@ def attempt_table(detail: JobDetail, look: Look) -> Table:
         Column("STARTED", 8, 11, align="right"),
         Column("TOOK", 7, align="right"),
         Column("CODE", 12, 26, drop=2),
-        Column("ERROR", 16, grow=True),
+        Column("ERROR", 24, grow=True),
     )
     rows = [_attempt(a, look) for a in detail.attempts]
     if detail.row.state == JobState.RUNNING:

@@ -17,7 +17,7 @@ from ultijobs_tui.actions import BY_ID, KeyAction, actions_of, key_name
 from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
-from ultijobs_tui.present.bars import footer_line, lost_line, state_line, tabs_line
+from ultijobs_tui.present.bars import footer_line, lost_lines, state_line, tabs_line
 from ultijobs_tui.table import Line, Tone
 from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
@@ -39,6 +39,7 @@ class CockpitScreen(Screen[None]):
     VIEW: ClassVar[str]
     ALLOW_SELECT = False
     _composed = False
+    _hint: Line | None = None
 
     @property
     def desk(self) -> Desk:
@@ -131,10 +132,10 @@ class CockpitScreen(Screen[None]):
         frame = desk.last_frame
         self.query_one("#state", Lines).set_lines([state_line(status, look)])
         lost = status.state is LinkState.LOST
-        tabs = lost_line(status) if lost else tabs_line(self.tab(), frame.overview if frame else None, look)
+        tabs = lost_lines(status)[0] if lost else tabs_line(self.tab(), frame.overview if frame else None, look)
         self.query_one("#tabs", Lines).set_lines([tabs])
-        self.query_one(FilterBar).crumb(self.crumb())
-        self.query_one("#result", Lines).set_lines([desk.result])
+        self.query_one(FilterBar).crumb(lost_lines(status)[1] if lost else self.crumb())
+        self.query_one("#result", Lines).set_lines([self._hint or desk.result])
         self.query_one("#footer", Lines).set_lines([footer_line(self.VIEW, self.refusal, look)])
         self.set_class(lost, "-lost")
 
@@ -174,8 +175,13 @@ class CockpitScreen(Screen[None]):
             "move.end": lambda: self.grid.move_to(len(self.grid.table.rows) - 1),
             "move.page_down": lambda: self.grid.move(self.grid.page),
             "move.page_up": lambda: self.grid.move(-self.grid.page),
-            "filter": lambda: self.query_one(FilterBar).open(self.filter_text()),
+            "filter": self._open_filter,
         }
+
+    def _open_filter(self) -> None:
+        text = self.filter_text()
+        self.query_one(FilterBar).open(text)
+        self.type_filter(text)
 
     def on_grid_opened(self) -> None:
         self.action_do("open")
@@ -200,7 +206,13 @@ class CockpitScreen(Screen[None]):
         self.close_filter()
         self.leave_filter()
 
+    def hint(self, text: Line) -> None:
+        """Told in place of the result while the filter is typed."""
+        self._hint = text
+        self.bars()
+
     def close_filter(self) -> None:
+        self._hint = None
         self.query_one(FilterBar).close()
         self.focus_list()
         self.bars()

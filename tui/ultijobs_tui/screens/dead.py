@@ -18,7 +18,6 @@ from ultijobs_tui.present.filters import GRAMMAR, filter_error
 from ultijobs_tui.present.jobs import dead_job_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Table, Tone, line, rule
-from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines
 
@@ -151,7 +150,7 @@ class DeadScreen(CockpitScreen):
         return self._where
 
     def type_filter(self, text: str) -> None:
-        self.query_one(FilterBar).hint(filter_error(text) or GRAMMAR)
+        self.hint(filter_error(text) or GRAMMAR)
 
     def apply_filter(self, text: str) -> None:
         try:

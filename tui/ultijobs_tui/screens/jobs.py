@@ -19,7 +19,6 @@ from ultijobs_tui.present.jobs import SORT_WORDS, job_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.screens.marks import Marks
 from ultijobs_tui.table import Line, Span, Tone, line
-from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
 
 __all__ = ["JobsScreen"]
@@ -95,7 +94,7 @@ class JobsScreen(CockpitScreen):
         return self._where
 
     def type_filter(self, text: str) -> None:
-        self.query_one(FilterBar).hint(filter_error(text) or GRAMMAR)
+        self.hint(filter_error(text) or GRAMMAR)
 
     def apply_filter(self, text: str) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 
 from textual.widget import Widget
@@ -11,6 +10,7 @@ from ultijobs.inspection import Action, QueueRow, Target
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -138,8 +138,3 @@ class QueuesScreen(CockpitScreen):
         queue = self._queue()
         if queue is not None:
             self.desk.copy(queue.queue)
-
-
-def quoted(value: str) -> str:
-    """A value as the filter grammar takes it."""
-    return value if shlex.quote(value) == value and "," not in value else '"' + value.replace('"', '\\"') + '"'

@@ -45,7 +45,6 @@ class FilterBar(Horizontal):
         yield Lines(id="crumb")
         yield Lines(id="filter-label")
         yield _Field(id="filter-input", compact=True, select_on_focus=False)
-        yield Lines(id="filter-hint")
 
     def on_mount(self) -> None:
         self.query_one(_Field).cursor_blink = False
@@ -57,9 +56,6 @@ class FilterBar(Horizontal):
 
     def crumb(self, text: Line) -> None:
         self.query_one("#crumb", Lines).set_lines([text])
-
-    def hint(self, text: Line) -> None:
-        self.query_one("#filter-hint", Lines).set_lines([text])
 
     def open(self, text: str) -> None:
         field = self.query_one(_Field)

@@ -56,6 +56,7 @@ class Grid(ScrollView, can_focus=True):
         self._table = Table((), ())
         self._floor: list[int] = []
         self._layout: list[tuple[int, int]] = []
+        self._fitted = 0
         self.cursor = Cursor()
         self.redrawn = 0
         """How many lines were asked to be drawn again, since the start."""
@@ -122,6 +123,8 @@ class Grid(ScrollView, can_focus=True):
     # -- drawing ---------------------------------------------------------------------------------------
     def render_line(self, y: int) -> Strip:
         width = self.size.width
+        if width != self._fitted:
+            self._fit()  # a scrollbar came or went
         base = self.rich_style
         if not self._table.rows:
             return self._blank(y, width, base)
@@ -164,7 +167,8 @@ class Grid(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _fit(self) -> bool:
-        width = self.size.width - _GUTTER
+        self._fitted = self.size.width
+        width = self._fitted - _GUTTER
         self._floor = self._table.natural(self._floor)
         layout = self._table.layout(width, floor=self._floor) if width > 0 else []
         changed, self._layout = layout != self._layout, layout

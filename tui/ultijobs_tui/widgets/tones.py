@@ -21,7 +21,12 @@ def style_of(widget: Widget, tone: str) -> Style:
 def ground_of(widget: Widget, tone: str) -> Style:
     """Only what lies under the text: it leaves each tone its colour."""
     style = style_of(widget, tone)
-    return Style(bgcolor=style.bgcolor, bold=style.bold or None, reverse=style.reverse or None)
+    return Style(
+        bgcolor=style.bgcolor,
+        bold=style.bold or None,
+        reverse=style.reverse or None,
+        underline=style.underline or None,
+    )
 
 
 def ascii_of(widget: Widget, text: str) -> str:

@@ -1,0 +1,81 @@
+"""What every screen looks like: full, empty, lost and read-only, and full on a small terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui import data
+from tests.tui.fake import FakeSource, empty_source
+from tests.tui.picturing import NARROW, cockpit, steps
+
+SCREENS = {"incident": ("1", "j"), "queues": ("2",), "jobs": ("3",), "dead": ("5",), "run": ("5", "tab", "enter")}
+EMPTY = SCREENS | {"run": ("3", "enter")}
+screens = pytest.mark.parametrize("screen", list(SCREENS))
+
+
+@screens
+def test_full(picture, screen) -> None:
+    picture(cockpit(), steps(*SCREENS[screen]))
+
+
+@screens
+def test_full_on_80x24(picture, screen) -> None:
+    picture(cockpit(), steps(*SCREENS[screen]), size=NARROW)
+
+
+@screens
+def test_empty(picture, screen) -> None:
+    source = empty_source()
+    if screen == "run":
+        source.page = data.page([data.job(1)], None)
+    picture(cockpit(source), steps(*EMPTY[screen]))
+
+
+@screens
+def test_lost(picture, screen) -> None:
+    picture(cockpit(), steps(*SCREENS[screen], lost=True))
+
+
+@screens
+def test_read_only(picture, screen) -> None:
+    picture(cockpit(read_only=True), steps(*SCREENS[screen]))
+
+
+def test_incident_without_colour(picture, monkeypatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    picture(cockpit(), steps("1", "j"))
+
+
+def test_incident_in_letters(picture) -> None:
+    picture(cockpit(ascii_only=True), steps("1", "j"))
+
+
+def test_incident_in_16_colours(picture) -> None:
+    app = cockpit()
+    app.theme = "ansi-dark"
+    picture(app, steps("1", "j"))
+
+
+def test_incident_in_the_light(picture) -> None:
+    app = cockpit()
+    app.theme = "ultijobs-light"
+    picture(app, steps("1", "j"))
+
+
+def test_a_job_that_waits_for_an_event(picture) -> None:
+    source = FakeSource(page=data.page([data.sleeping_detail().row], None))
+    source.details[data.sleeping_detail().row.id] = data.sleeping_detail()
+    picture(cockpit(source), steps("3", "enter"))
+
+
+def test_a_job_that_is_not_there(picture) -> None:
+    source = FakeSource(page=data.page([data.job(77)], None))
+    picture(cockpit(source), steps("3", "enter"))
+
+
+def test_marked_jobs(picture) -> None:
+    picture(cockpit(), steps("3", "space", "space"))
+
+
+def test_an_unreadable_filter(picture) -> None:
+    picture(cockpit(), steps("3", "slash", then="stat:dead"))
