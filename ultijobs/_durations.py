@@ -107,6 +107,6 @@ def _out_of_range(value: Duration, what: str, *, positive: bool) -> UltijobsErro
     kind: type[UltijobsError] = Invariant if positive else DurationInvalid
     return kind(
         f"{what} is {shown}; it must be finite, {rule}, and at most {LONGEST.days} days",
-        fix=f'set {what} to a duration such as "30s"',
+        fix=f'set {what.rpartition(": ")[2]}= to a duration such as "30s"',
         meta={"what": what},
     )

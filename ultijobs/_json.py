@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, cast
 
 from ultijobs._text import storable, unstorable
@@ -15,8 +15,9 @@ __all__ = [
     "DEEPEST",
     "decode",
     "encode",
+    "is_nonfinite",
     "looks_storable",
-    "nonfinite",
+    "path_of",
     "refuse_oversized",
     "refuse_unstorable",
 ]
@@ -24,6 +25,8 @@ __all__ = [
 DEEPEST: Final = 100
 """How deep a value may be nested; every JSON parser on the way reads it."""
 
+_NOWHERE: Final = "which no database stores"
+_CHARACTER: Final = "remove the character, or pass the text in an encoding such as base64"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SCALARS: Final = frozenset({type(None), bool, int, float, str})
 _CONTAINERS: Final = frozenset({list, dict})
@@ -41,7 +44,8 @@ def encode(value: object, *, what: str, fix: str | None = None, limit: int | Non
     if text is None:
         # Slow, and only for what is refused or looks like it: where the trouble is.
         for path, problem in _problems(value, exact=exact):
-            raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=fix, meta={"path": path})
+            mend = _CHARACTER if problem.endswith(_NOWHERE) else fix
+            raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=mend, meta={"path": path})
         text = _ENCODER.encode(value)
     if limit is not None and len(text) * 4 > limit:
         refuse_oversized(len(text.encode()), what=what, limit=limit)
@@ -73,18 +77,20 @@ def refuse_unstorable(text: str, *, what: str) -> None:
     found = unstorable(text)
     if found is not None:
         raise PayloadInvalid(
-            f"{what} holds {found}, which no database stores",
-            fix=f"remove the character from the {what}",
+            f"{what} holds {found}, {_NOWHERE}",
+            fix=_CHARACTER,
             meta={"path": what},
         )
 
 
-def nonfinite(value: object) -> str | None:
-    """The path of a NaN or an infinity in a value of dicts and sequences, which an encoder may turn into null."""
-    for path, item, _ in _walk(value):
-        if isinstance(item, float) and not math.isfinite(item):
-            return path
-    return None
+def path_of(value: object, wanted: Callable[[object], bool]) -> str | None:
+    """The path of the first `wanted` one in a value of dicts and sequences."""
+    return next((path for path, item, _ in _walk(value) if wanted(item)), None)
+
+
+def is_nonfinite(item: object) -> bool:
+    """True for a NaN and an infinity, which an encoder may turn into null."""
+    return isinstance(item, float) and not math.isfinite(item)
 
 
 def _quick(value: object) -> str | None:
@@ -147,13 +153,13 @@ def _walk(value: object) -> Iterator[tuple[str, object, int]]:
 def _problem(item: object, depth: int, *, exact: bool) -> str | None:  # noqa: PLR0911 - one answer per rule
     if depth > DEEPEST:
         return f"is nested deeper than {DEEPEST} levels"
+    if is_nonfinite(item):
+        return f"is {item!r}, which JSON does not carry"
     if (type(item) not in _PLAIN) if exact else (not isinstance(item, _PLAIN)):
         return f"is a {type(item).__qualname__}, which JSON does not carry"
     if isinstance(item, str):
         point = unstorable(item)
-        return None if point is None else f"holds {point}, which no database stores"
-    if isinstance(item, float) and not math.isfinite(item):
-        return f"is {item!r}, which JSON does not carry"
+        return None if point is None else f"holds {point}, {_NOWHERE}"
     if isinstance(item, dict):
         found = (_key_problem(key, exact=exact) for key in cast("dict[object, object]", item))
         return next((problem for problem in found if problem is not None), None)
@@ -166,7 +172,7 @@ def _key_problem(key: object, *, exact: bool) -> str | None:
     if (type(key) is not str) if exact else (not isinstance(key, str)):
         return f"has the key {key!r}, a {type(key).__qualname__}; a JSON key is a text"
     found = unstorable(cast("str", key))
-    return None if found is None else f"has a key that holds {found}, which no database stores"
+    return None if found is None else f"has a key that holds {found}, {_NOWHERE}"
 
 
 def _too_long(item: int) -> bool:

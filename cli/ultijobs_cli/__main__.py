@@ -12,9 +12,10 @@ def main() -> None:
     try:
         from ultijobs_cli.app import app  # noqa: PLC0415 - a missing dependency gets a sentence, not a traceback
     except ModuleNotFoundError as missing:
-        if missing.name not in {"typer", "rich"}:
+        if missing.name != "typer":
             raise
-        sys.exit(f"ultijobs needs {missing.name}, which is not installed\nfix: pip install --upgrade ultijobs")
+        sys.stderr.write("the command line needs typer, which is not installed\nfix: pip install --upgrade ultijobs\n")
+        sys.exit(4)
     app()
 
 

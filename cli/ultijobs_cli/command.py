@@ -158,8 +158,6 @@ def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
         report = Report(error.cause, findings=(Finding.of(error),), exit_code=exit_code_of(error.code))
     except KeyboardInterrupt:
         report = Report("interrupted", exit_code=ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        raise  # the root knows what a reader that left means
     except Exception as error:  # noqa: BLE001 - the last net: whatever it is has a code and a line to read
         unexpected = CliUnexpected(f"{type(error).__qualname__}: {error}")
         report = Report(unexpected.cause, findings=(Finding.of(unexpected),), exit_code=ExitCode.FAILED)

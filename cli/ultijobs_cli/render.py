@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, TextIO, cast
 
@@ -17,7 +19,7 @@ from ultijobs_cli.tables import Block, Paragraph, Tone
 _SHOWN: Final = 5
 """Findings that a person is shown; beyond them a count says more."""
 
-__all__ = ["Screen", "masked", "prepare_streams"]
+__all__ = ["ReaderLeft", "Screen", "masked", "prepare_streams"]
 
 _PASSWORD: Final = re.compile(r"(://[^:/?#\s]*:)[^\s]*(@)|(password=)[^\s&]+", re.IGNORECASE)
 
@@ -34,6 +36,10 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+class ReaderLeft(Exception):
+    """Whoever reads stdout has closed it, as `| head` does once it has enough. No failure of the command."""
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
     """Where the answers of one command go."""
@@ -43,34 +49,42 @@ class Screen:
 
     def show(self, command: str, report: Report) -> None:
         """Prints the report: its data on stdout, findings and hints on stderr."""
+        with suppress(ReaderLeft):
+            self._data(command, report)
+        self.aside(_aside(report, told=self.json))
+
+    def _data(self, command: str, report: Report) -> None:
         if self.json_lines:
             self._rows(report)
         elif self.json:
             self.object(report.data if report.bare else _envelope(command, report))
         else:
             self.text(report.blocks)
-        self.aside(_aside(report, told=self.json))
 
     def text(self, blocks: Sequence[Block]) -> None:
         """Blocks on stdout."""
         if blocks:
-            _paint(sys.stdout, blocks)
+            with _noticing_who_left():
+                _paint(sys.stdout, blocks)
 
-    def repaint(self, blocks: Sequence[Block]) -> None:
-        """Blocks on stdout, in place of those before where it is a terminal."""
+    def again(self, report: Report) -> None:
+        """The report once more, in place of the one before where stdout is a terminal. Raises `ReaderLeft`."""
+        if self.json_lines:
+            self._rows(report)
+            return
         if sys.stdout.isatty():
             sys.stdout.write("\x1b[H\x1b[2J")
-        self.text(blocks)
+        self.text(report.blocks)
 
     def object(self, value: Mapping[str, object]) -> None:
         """One JSON object on stdout."""
-        sys.stdout.write(dump(value) + "\n")
-        sys.stdout.flush()
+        self.plain(dump(value))
 
     def plain(self, text: str) -> None:
         """One line of our own on stdout, as it is."""
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        with _noticing_who_left():
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
 
     def aside(self, lines: Sequence[Paragraph]) -> None:
         """Lines on stderr, for the person at the terminal."""
@@ -96,9 +110,21 @@ class Screen:
             if report.data:
                 self.object(report.data)
             return
-        for row in cast("Iterable[object]", report.data.get(report.rows, ())):
-            sys.stdout.write(dump(row) + "\n")
-        sys.stdout.flush()
+        rows = cast("Iterable[object]", report.data.get(report.rows, ()))
+        text = "".join(f"{dump(row)}\n" for row in rows)
+        with _noticing_who_left():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+
+@contextmanager
+def _noticing_who_left() -> Generator[None]:
+    """Raises `ReaderLeft`; after it stdout goes nowhere, the interpreter's last flush included."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReaderLeft from None
 
 
 def _aside(report: Report, *, told: bool) -> list[Paragraph]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -79,8 +78,6 @@ class Root(Group):
             return _unreadable(error, words)
         except (typer.Abort, KeyboardInterrupt):
             return ExitCode.INTERRUPTED
-        except BrokenPipeError:
-            return _reader_left()
         return answer if isinstance(answer, int) else ExitCode.DONE
 
 
@@ -121,9 +118,3 @@ def _unreadable(error: typer.TyperException, words: Sequence[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     Screen(json="--json" in options).show(path.partition(" ")[2], report)
     return report.exit_code
-
-
-def _reader_left() -> int:
-    """`| head` has read enough: nothing more is printed, not even by the interpreter's last flush."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.DONE

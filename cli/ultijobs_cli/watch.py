@@ -8,6 +8,7 @@ from typing import Final
 
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.render import ReaderLeft
 from ultijobs_cli.report import Report
 
 __all__ = ["watching"]
@@ -26,8 +27,8 @@ async def watching(call: Invocation, look: Callable[[], Awaitable[Report]], *, w
         )
     while True:
         report = await look()
-        if call.flags.json_lines:
-            call.screen.show(call.command, report)
-        else:
-            call.screen.repaint(report.blocks)
+        try:
+            call.screen.again(report)
+        except ReaderLeft:
+            return Report("nobody reads any more")
         await asyncio.sleep(EVERY)

@@ -100,9 +100,11 @@ async def test_attempts_are_spent_by_failures_alone(harness: Harness) -> None:
 )
 async def test_a_stop_says_why_and_is_final(harness: Harness, outcome: Outcome, reason: StopReason) -> None:
     claimed = await put_and_take(harness)
-    assert await end(harness, claimed, outcome, stop_reason=reason, **ERROR) is Verdict.SETTLED
+    await harness.advance(MINUTE)
+    assert await end(harness, claimed, outcome, stop_reason=reason, delay=MINUTE, **ERROR) is Verdict.SETTLED
     now = await harness.driver.inspect.now()
     seen = await row(harness, claimed.id)
+    assert (seen.run_at, seen.due_at) == (claimed.run_at, claimed.run_at), "when it was due stays to be seen"
     assert (seen.state, seen.stop_reason, seen.attempt, seen.finished_at) == (outcome.value, reason.value, 1, now)
     assert (seen.last_error, seen.error_code, seen.fingerprint) == ("shop.Declined: no", "shop.Declined", "7f3a")
     (attempt,) = await harness.driver.inspect.attempts(claimed.run_id)

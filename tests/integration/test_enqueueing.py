@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 from pydantic import BaseModel
 
+from tests.faults.proxy import Proxy
 from ultijobs import App, job
 from ultijobs.errors import DriverUnavailable, JobDuplicate, PayloadInvalid, SchemaOutdated, UltijobsError
 
@@ -177,6 +178,34 @@ async def test_a_caller_whose_connection_dies_before_the_commit_gets_an_error_an
         await transaction.commit()
     assert await stored_keys(pg_url) == []
     assert not (await send.enqueue(Mail(to="a"))).deduped
+
+
+async def test_a_caller_who_never_hears_of_the_commit_enqueues_again_and_meets_the_row(app, pg_url):
+    with Proxy(pg_url) as proxy:
+        connection = await asyncpg.connect(proxy.url, server_settings={"application_name": "shop"})
+        transaction = connection.transaction()
+        await transaction.start()
+        row = await send.enqueue(Mail(to="a"), tx=connection)
+        proxy.trip(b"COMMIT", "shop", swallow=True)
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+            await transaction.commit()
+        connection.terminate()
+    again = await send.enqueue(Mail(to="a"))
+    assert (again.deduped, again.id) == (True, row.id)
+    assert await stored_keys(pg_url) == ["a"]
+
+
+async def test_an_enqueue_whose_connection_breaks_is_an_error_and_the_next_one_works(pg_url):
+    with Proxy(pg_url) as proxy:
+        async with App(jobs=[send], driver=proxy.url) as app:
+            await app.enqueue(send, Mail(to="before"))
+            proxy.refuse("ultijobs-app")
+            proxy.reset("ultijobs-app")
+            with pytest.raises(DriverUnavailable):
+                await app.enqueue(send, Mail(to="during"))
+            proxy.heal()
+            assert not (await app.enqueue(send, Mail(to="after"))).deduped
+    assert "after" in await stored_keys(pg_url)
 
 
 # -- a store that cannot be used -------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class WorkerProcess:
     def terminate(self) -> None:
         self.signal(signal.SIGTERM)
 
-    async def exit_code(self, within: float = 15.0) -> int:
+    async def exit_code(self, within: float = 40.0) -> int:
         code = await eventually(
             lambda: (self.process.poll(),) if self.process.poll() is not None else (), within=within
         )
@@ -81,7 +81,7 @@ class WorkerProcess:
                 found.append(read)
         return found
 
-    async def said(self, event: str, within: float = 10.0) -> dict[str, Any]:
+    async def said(self, event: str, within: float = 40.0) -> dict[str, Any]:
         """The first line of that event, once there is one."""
         try:
             lines = await eventually(lambda: self.lines(event), within=within, that=f"{self.name} says {event}")
@@ -113,7 +113,7 @@ class Scene:
         assert row is not None, f"the job {id} has no row"
         return row
 
-    async def ended(self, id: UUID, state: str = "done", within: float = 15.0) -> asyncpg.Record:
+    async def ended(self, id: UUID, state: str = "done", within: float = 30.0) -> asyncpg.Record:
         """The job's row once it is in `state`."""
         try:
             return await eventually(lambda: self._in_state(id, state), within=within, that=f"{id} is {state}")
@@ -132,7 +132,7 @@ class Scene:
             job,
         )
 
-    async def effect(self, step: str, count: int = 1, within: float = 15.0) -> list[asyncpg.Record]:
+    async def effect(self, step: str, count: int = 1, within: float = 30.0) -> list[asyncpg.Record]:
         """The effects of `step` once there are `count`."""
 
         async def enough() -> list[asyncpg.Record]:
@@ -174,7 +174,8 @@ class Scene:
         """A worker with short times, once it has started; `url` is where it finds the database."""
         flags = {"lease": "3s", "poll": "0.2s", "grace": "5s", "concurrency": 4, "name": name, **options}
         words = [word for key, value in flags.items() for word in (f"--{key.replace('_', '-')}", str(value))]
-        worker = self.spawn(name, ["-m", "tests.support.worker_main", self.app, *words], url)
+        command = ["-m", "ultijobs_cli", "worker", "--app", self.app, "--log-format", "json", *words]
+        worker = self.spawn(name, command, url)
         if ready:
             await worker.said("jobs.worker.started")
         return worker

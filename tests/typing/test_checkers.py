@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("checker", [("mypy", "--strict"), ("basedpyright",)], ids=lambda checker: checker[0])
-@pytest.mark.parametrize("module", ["api.py", "drivers.py"])
-def test_correct_uses_pass_and_wrong_ones_do_not(checker, module):
+@pytest.mark.parametrize("checker", [("mypy", "--strict"), ("basedpyright",)], ids=["mypy", "basedpyright"])
+@pytest.mark.parametrize("module", ["api.py", "drivers.py", "steps.py"])
+def test_correct_uses_pass_and_wrong_ones_do_not(checker: tuple[str, ...], module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *checker, f"tests/typing/{module}"],
         cwd=ROOT,

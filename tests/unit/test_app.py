@@ -220,8 +220,9 @@ async def test_the_stored_input_is_frozen_at_the_enqueue(app):
 
 async def test_a_handle_that_is_not_registered_is_refused(app):
     async with app:
-        with pytest.raises(Invariant, match="not registered"):
-            await app.enqueue(mail_job(name="stranger"), Mail(to="a"))
+        for stranger in (mail_job(name="stranger"), "send", None):
+            with pytest.raises(Invariant, match="no job that is registered"):
+                await app.enqueue(stranger, Mail(to="a"))
 
 
 # -- where a handle's enqueue goes -----------------------------------------------------------------------
@@ -437,6 +438,14 @@ async def test_a_transaction_that_cannot_be_joined_yet_says_so_and_a_stranger_is
             await send.enqueue(Mail(to="a"), tx=stand_in("sqlalchemy.ext.asyncio.session", "AsyncSession"))
         with pytest.raises(Invariant, match="no transaction that can be joined"):
             await send.enqueue(Mail(to="a"), tx=object())
+        assert await stored(app) == 0
+
+
+async def test_with_an_outbox_no_row_goes_into_the_wrong_database(send):
+    async with App(jobs=[send], driver=MemoryDriver(), outbox="postgresql://app-db") as app:
+        async with app.driver.transaction() as tx:
+            with pytest.raises(NotImplementedYet, match="outbox"):
+                await app.enqueue(send, Mail(to="a"), tx=tx)
         assert await stored(app) == 0
 
 

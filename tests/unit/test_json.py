@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import pytest
 
-from ultijobs._json import DEEPEST, decode, encode, nonfinite
+from ultijobs._json import DEEPEST, decode, encode, is_nonfinite, path_of
 from ultijobs.errors import PayloadInvalid
 
 
@@ -68,8 +68,8 @@ def test_a_value_over_the_limit_is_refused_with_size_and_limit():
 
 
 def test_a_number_that_is_none_is_found_wherever_it_hides():
-    assert nonfinite({"a": [1.0, (2.0, float("nan"))]}) == "$.a[1][1]"
-    assert nonfinite({"a": [1.0, None]}) is None
+    assert path_of({"a": [1.0, (2.0, float("nan"))]}, is_nonfinite) == "$.a[1][1]"
+    assert path_of({"a": [1.0, None]}, is_nonfinite) is None
 
 
 def test_a_value_that_holds_itself_is_refused():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
-from weakref import WeakSet
 
 from ultijobs._queue.records import Enqueued
 from ultijobs.errors import AppAmbiguous
@@ -42,7 +43,24 @@ class _Block:
 
 # A chain in each context, since a block may be left in another context than it was entered in.
 _BLOCK: Final[ContextVar[_Block | None]] = ContextVar("ultijobs_application", default=None)
-_LIVE: Final[WeakSet[Application]] = WeakSet()
+
+
+class _Live:
+    """Applications that somebody holds; read without a lock while others are added."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: tuple[weakref.ref[Application], ...] = ()
+
+    def add(self, application: Application) -> None:
+        with self._lock:
+            self._held = (*(each for each in self._held if each() is not None), weakref.ref(application))
+
+    def __iter__(self) -> Iterator[Application]:
+        return (application for each in self._held if (application := each()) is not None)
+
+
+_LIVE: Final = _Live()
 
 
 def enlist(application: Application) -> None:

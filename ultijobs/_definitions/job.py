@@ -105,6 +105,11 @@ def job(
             and a twin waits until the first has ended.
 
     """
+    if inspect.isfunction(input):
+        raise IdempotencyRequired(
+            f"job {input.__name__} declares no idempotency_key: @job stands on it without its arguments",
+            fix="write @job(Model, idempotency_key=…, tenant=…)",
+        )
 
     def declare(fn: Any, /) -> JobHandle[Any]:
         if not callable(fn):

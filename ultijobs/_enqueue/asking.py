@@ -32,6 +32,8 @@ class Declarations(Protocol):
     def registry(self) -> Registry: ...
     @property
     def sizes(self) -> Sizes: ...
+    @property
+    def outbox(self) -> str | None: ...
 
 
 class Asker:
@@ -42,6 +44,7 @@ class Asker:
         self._application: Final = weakref.ref(application)
         self._registry: Final = application.registry
         self._limit: Final = application.sizes.input
+        self._outbox: Final = application.outbox
         self._opening: Final = opening
         self._required: Final = required
 
@@ -93,10 +96,17 @@ class Asker:
         return _settings.load().code_version
 
     def _begin(self, handle: Any, options: Mapping[str, Any], *, sync: bool, call: str) -> tuple[Wishes, object | None]:
-        if not self._registry.holds(handle):
-            raise Invariant(f"{call}: {handle!r:.100} is not registered here", fix="list it in App(jobs=[…])")
+        if not self._registry.holds(handle) or handle.kind != JobHandle.kind:
+            raise Invariant(
+                f"{call}: {handle!r:.100} is no job that is registered here", fix="list it in App(jobs=[…])"
+            )
         asked = wishes(f"job {handle.name}", options)
-        return asked, joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)
+        tx = joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)
+        if tx is not None and self._outbox is not None:
+            raise NotImplementedYet(
+                f"{call}: nothing is staged in an outbox yet", fix="pass tx=False, or leave App(outbox=…) out"
+            )
+        return asked, tx
 
     def _row(self, handle: JobHandle[Any], item: Any, asked: Wishes) -> NewJob:
         return row(handle, item, asked, limit=self._limit, code_version=self._code_version)

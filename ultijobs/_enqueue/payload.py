@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from ultijobs import _json
 from ultijobs._definitions.handle import JobHandle, invalid
@@ -13,6 +13,8 @@ from ultijobs.errors import PayloadInvalid
 __all__ = ["stored"]
 
 In = TypeVar("In")
+
+_MASKED: Final = b"**********"
 
 
 def stored(handle: JobHandle[In], input: Any, *, limit: int) -> tuple[str, In]:
@@ -38,11 +40,8 @@ def _encoded(adapter: TypeAdapter[In], value: In, what: str, limit: int) -> str:
         data = b""
     if not data or not _json.looks_storable(data):
         return _looked_at_closely(adapter, value, what, limit)
-    if b"null" in data:
-        # A NaN became one; a null that was written stays.
-        path = _json.nonfinite(adapter.dump_python(value, round_trip=True, warnings=False))
-        if path is not None:
-            raise PayloadInvalid(f"{what} cannot be stored: {path} is NaN or infinite", meta={"path": path})
+    if b"null" in data or _MASKED in data:
+        _refuse_loss(adapter.dump_python(value, round_trip=True, warnings=False), what)
     _json.refuse_oversized(len(data), what=what, limit=limit)
     return data.decode()
 
@@ -54,3 +53,17 @@ def _looked_at_closely(adapter: TypeAdapter[In], value: In, what: str, limit: in
         reason = str(error).partition("\n")[0]
         raise PayloadInvalid(f"{what} cannot be stored: {reason}", meta={"path": "$"}) from error
     return _json.encode(plain, what=what, limit=limit)
+
+
+def _refuse_loss(plain: Any, what: str) -> None:
+    """Raises for what an encoder replaces without a word: a NaN by null, a secret by its mask."""
+    path = _json.path_of(plain, _json.is_nonfinite)
+    if path is not None:
+        raise PayloadInvalid(f"{what} cannot be stored: {path} is NaN or infinite", meta={"path": path})
+    path = _json.path_of(plain, lambda item: isinstance(item, SecretStr | SecretBytes))
+    if path is not None:
+        raise PayloadInvalid(
+            f"{what} cannot be stored: {path} is a secret, of which pydantic writes a mask",
+            fix="pass a reference to the secret, and read it in the handler",
+            meta={"path": path},
+        )

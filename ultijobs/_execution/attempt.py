@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import functools
-import inspect
 import logging
 import math
 import os
@@ -15,6 +12,7 @@ from typing import Any, Final
 
 from ultijobs._durations import render
 from ultijobs._execution import outcome
+from ultijobs._execution.body import Body
 from ultijobs._execution.children import end_children
 from ultijobs._execution.deadlines import Deadlines
 from ultijobs._execution.ending import Ending, log, over, reason_of
@@ -23,12 +21,7 @@ from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import FailureReport, deliver
 from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
 from ultijobs._steps.context import RUNNING, Context
-from ultijobs._steps.ledger import Ledger
-from ultijobs._steps.recorder import Recorder
-from ultijobs._steps.runner import Runner, StepRules
 from ultijobs._steps.signal import StopSignal
-from ultijobs._steps.step import Step
-from ultijobs._steps.sync_step import SyncStep
 from ultijobs.errors import JobRowStatusUnknown, JobTimeout, RunCodeChanged
 
 __all__ = ["Attempt"]
@@ -49,17 +42,12 @@ class Attempt:
         self.handler = handler
         self.ending: Ending | None = None
         """Why the body was told to end; None while it runs, and when it ended by itself."""
-        self.unreadable = False
-        """The run has a record that this release does not know: this process must not claim the job again."""
         self._host = host
         self._context: Context[Any] = Context(job, host.services, StopSignal())
-        self._deadlines = Deadlines(handler.timeout, host.grace, host.overtime)
-        self._ledger: Ledger | None = None
-        self._runner: Runner | None = None
+        self._body = Body(job, handler, host, self._context)
+        self._deadlines = Deadlines(handler.timeout, host.grace, host.overtime, self._body)
         self._task: asyncio.Task[Any] | None = None
-        self._in_thread = False
         self._over = False
-        self._misfit = False
         self._failed: tuple[BaseException, Failure, outcome.Decision] | None = None
         self._pid = os.getpid()
 
@@ -72,7 +60,8 @@ class Attempt:
     @property
     def step(self) -> str | None:
         """The step that is executing; the one that began first when there are several."""
-        executing = None if self._runner is None else list(self._runner.executing)
+        runner = self._body.runner
+        executing = None if runner is None else list(runner.executing)
         return executing[0] if executing else None
 
     @property
@@ -86,9 +75,24 @@ class Attempt:
         own = () if self._task is None else (self._task,)
         return [*own, *tuple(self._context.children or ())]
 
+    @property
+    def replayed(self) -> int:
+        """How many steps this attempt took from storage."""
+        return self._body.replayed
+
+    @property
+    def unreadable(self) -> bool:
+        """True when the run has a record of a newer release: this process must not claim the job again."""
+        return self._body.unreadable
+
+    @property
+    def _void(self) -> bool:
+        """True when nothing of this claim may be written or settled any more."""
+        return self.ending is Ending.LOST or self.ending is Ending.CANCELLED
+
     def beat(self, now: float) -> Beat | None:
         """The renewal to send, by the deadlines alone: right even while the loop is blocked. None: renew no more."""
-        if self.ending is Ending.LOST or self.ending is Ending.CANCELLED:
+        if self._void:
             return None
         late = None
         if not self._over:
@@ -102,19 +106,17 @@ class Attempt:
         if self._over:
             return
         now = time.monotonic()
-        if self._runner is not None:
-            self._runner.expire(now)
+        if self._body.runner is not None:
+            self._body.runner.expire(now)
         if self.ending is None and self._deadlines.passed(now):
             self.cancel(Ending.TIMEOUT)
         if self._deadlines.newly_abandoned(now):
             # Also when only a step of it cannot be ended: nothing that comes after that step counts.
             self.cancel(Ending.TIMEOUT)
             grace = render(self._host.grace)
-            self._log(
-                logging.WARNING, "jobs.timeout.abandoned", f"job {self.job.name} goes on {grace} after its timeout"
-            )
+            self._warn("jobs.timeout.abandoned", f"job {self.job.name} goes on {grace} after its timeout")
         if self._deadlines.newly_ignored(now):
-            self._log(logging.WARNING, "jobs.cancel.ignored", f"job {self.job.name} goes on although it is cancelled")
+            self._warn("jobs.cancel.ignored", f"job {self.job.name} goes on although it is cancelled")
 
     def cancel(self, why: Ending) -> None:
         """Tells the body to end: the signal, the write fence, then the cancellation of its task.
@@ -123,7 +125,7 @@ class Attempt:
         """
         final = why is Ending.LOST or why is Ending.CANCELLED
         first = self.ending is None
-        if self.ending is Ending.LOST or self.ending is Ending.CANCELLED or not (first or final):
+        if self._void or not (first or final):
             return
         if self._over:
             if final:
@@ -133,19 +135,22 @@ class Attempt:
         reason = reason_of(why, self.job, self.handler.timeout)
         self._context.signal.set(reason)
         self._deadlines.told(cancelled=why is Ending.CANCELLED)
-        if self._runner is not None and why is not Ending.DRAIN:
-            self._runner.recorder.close(reason)
-        if first and self._task is not None and not self._in_thread:
+        if why is not Ending.DRAIN:
+            self._body.close(reason)
+        if first and self._task is not None and not self._body.in_thread:
             self._task.cancel()
 
     def hand_back(self) -> Settlement | None:
-        """Gives the claim up at once, whatever the body still does: for a process that is about to end."""
+        """Gives the claim up at once, whatever the body still does: for a process that is about to end.
+
+        At no cost, except that a body over its deadline has failed by that already.
+        """
         self.cancel(Ending.DRAIN)
-        if self._runner is not None:
-            self._runner.recorder.close(reason_of(Ending.DRAIN, self.job, None))
-        if self.ending is Ending.LOST or self.ending is Ending.CANCELLED:
+        self._body.close(reason_of(Ending.DRAIN, self.job, None))
+        if self._void:
             return None
-        return outcome.returned(self.job, self._host.worker_id)
+        late = self._stopped(None)
+        return outcome.returned(self.job, self._host.worker_id) if late is None else self._failure(late)
 
     # -- the run ---------------------------------------------------------------------------------------
     async def run(self) -> Settlement | None:
@@ -159,7 +164,7 @@ class Attempt:
         error: BaseException | None = None
         try:
             if self.ending is None:
-                await self._body()
+                await self._body.run()
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever ends the body is the outcome of the attempt
@@ -172,8 +177,7 @@ class Attempt:
         self._over = True
         while task is not None and task.cancelling():
             task.uncancel()
-        if self._runner is not None:
-            self._runner.recorder.close(over(self.job))
+        self._body.close(over(self.job))
         if self._context.children:
             self._context.signal.set(over(self.job))
             await end_children(self._context, self.job, self._host.grace.total_seconds())
@@ -187,8 +191,7 @@ class Attempt:
         error, failure, decision = self._failed
         retried = decision.outcome is Outcome.RETRIED
         follows = f"tried again in {render(decision.delay)}" if retried else f"stopped as {decision.stop_reason}"
-        self._log(
-            logging.WARNING,
+        self._warn(
             "jobs.attempt.failed",
             f"attempt {self.job.attempt} of {self.job.max_attempts} of {self.job.name}, {follows}: {failure.text}",
             code=failure.code,
@@ -197,109 +200,50 @@ class Attempt:
         if self._host.report is not None:
             await deliver(self._host.report, FailureReport.of(self.job, error, failure, decision))
 
-    async def _body(self) -> None:
-        job, handler, host, context = self.job, self.handler, self._host, self._context
-        if job.claims > 1:
-            records = await host.steps.load(job.run_id)
-            try:
-                self._ledger = Ledger(records)
-            except JobRowStatusUnknown:
-                self.unreadable = True
-                raise
-        try:
-            value = handler.validate(job.input)
-        except Exception:
-            self._misfit = True
-            raise
-        if host.context is not None:
-            services = host.context(host.services, context)
-            context.services = await services if inspect.isawaitable(services) else services
-        takes = handler.takes
-        arguments: dict[str, Any] = {}
-        if "input" in takes:
-            arguments["input"] = value
-        if "ctx" in takes:
-            arguments["ctx"] = context
-        if "step" in takes:
-            self._runner = self._deadlines.runner = self._make_runner()
-            arguments["step"] = Step(self._runner) if handler.is_async else SyncStep(self._runner)
-        if handler.is_async:
-            await handler.fn(**arguments)
-        else:
-            await self._in_a_thread(functools.partial(handler.fn, **arguments))
-
-    async def _in_a_thread(self, call: functools.partial[Any]) -> None:
-        self._in_thread = True
-        copied = functools.partial(contextvars.copy_context().run, call)
-        try:
-            value = await self._host.threads.run(copied, self._host.loop)
-        finally:
-            self._in_thread = False
-        if inspect.isawaitable(value):
-            await value
-
-    @property
-    def replayed(self) -> int:
-        """How many steps this attempt took from storage."""
-        return 0 if self._ledger is None else self._ledger.replayed
-
-    def _make_runner(self) -> Runner:
-        host, context = self._host, self._context
-        if self._ledger is None:
-            self._ledger = Ledger()
-        return Runner(
-            self.job,
-            Recorder(self.job, host.steps, host.loop, error_limit=host.error_limit),
-            self._ledger,
-            context.signal,
-            host.threads,
-            rules=StepRules(self.handler.step_timeout, host.output_limit),
-            loop=host.loop,
-            has_company=lambda: bool(context.children),
-        )
-
     # -- what became of it -----------------------------------------------------------------------------
     def _settlement(self, error: BaseException | None) -> Settlement | None:
-        job, runner, worker_id = self.job, self._runner, self._host.worker_id
-        if self.ending is Ending.LOST or self.ending is Ending.CANCELLED:
+        job, worker_id = self.job, self._host.worker_id
+        if self._void:
             return None
-        if runner is not None and runner.recorder.fenced:
+        if self._body.fenced:
             # The store has refused a write; the fenced answer to this tells a cancel from a lost lease.
             return outcome.returned(job, worker_id)
         if self.unreadable and error is not None:
             return self._unread(error)
-        stopped = self._stopped(error)
+        stopped = self._stopped(error) or self._changed(error)
         if stopped is not None:
             return self._failure(stopped)
-        if runner is not None and runner.parked:
-            return outcome.suspended(job, worker_id, runner.wake_at)
+        if self._body.parked and self._body.runner is not None:
+            return outcome.suspended(job, worker_id, self._body.runner.wake_at)
         return outcome.finished(job, worker_id) if error is None else self._raised(error)
 
+    def _stopped(self, error: BaseException | None) -> BaseException | None:
+        """What decides whatever the body made of it: a run that cannot go on, a deadline."""
+        if self._body.fatal is not None:
+            return self._body.fatal
+        if self.ending is not Ending.TIMEOUT:
+            return None
+        late = reason_of(Ending.TIMEOUT, self.job, self.handler.timeout)
+        late.__cause__ = error
+        return late.with_traceback(None if error is None else error.__traceback__)
+
+    def _changed(self, error: BaseException | None) -> BaseException | None:
+        try:
+            if error is None:
+                self._body.refuse_forgotten()
+        except RunCodeChanged as changed:
+            return changed
+        return None
+
     def _unread(self, error: BaseException) -> Settlement:
-        self._log(logging.WARNING, "jobs.run.unreadable", str(error), code=JobRowStatusUnknown.code)
+        self._warn("jobs.run.unreadable", str(error), code=JobRowStatusUnknown.code)
         failure = describe(error, limit=self._host.error_limit)
         return outcome.returned(self.job, self._host.worker_id, delay=UNREADABLE_DELAY, failure=failure)
 
     def _raised(self, error: BaseException) -> Settlement:
         if self.ending is Ending.DRAIN:
             return outcome.returned(self.job, self._host.worker_id)
-        return self._failure(error, terminal=self._misfit)
-
-    def _stopped(self, error: BaseException | None) -> BaseException | None:
-        """What decides whatever the body made of it: a run that cannot go on, a deadline, a step it did not ask for."""
-        runner = self._runner
-        if runner is not None and runner.fatal is not None:
-            return runner.fatal
-        if self.ending is Ending.TIMEOUT:
-            late = reason_of(Ending.TIMEOUT, self.job, self.handler.timeout)
-            late.__cause__ = error
-            return late.with_traceback(None if error is None else error.__traceback__)
-        if error is None and self._ledger is not None and not (runner is not None and runner.parked):
-            try:
-                self._ledger.refuse_forgotten()
-            except RunCodeChanged as changed:
-                return changed
-        return None
+        return self._failure(error, terminal=self._body.misfit)
 
     def _failure(self, error: BaseException, *, terminal: bool = False) -> Settlement:
         host = self._host
@@ -308,7 +252,5 @@ class Attempt:
         self._failed = (error, failure, decision)
         return outcome.failed(self.job, host.worker_id, decision, failure)
 
-    def _log(
-        self, level: int, event: str, message: str, *, code: str | None = None, stop_reason: str | None = None
-    ) -> None:
-        log(level, event, message, self.job, worker_id=self._host.worker_id, code=code, stop_reason=stop_reason)
+    def _warn(self, event: str, message: str, *, code: str | None = None, stop_reason: str | None = None) -> None:
+        log(logging.WARNING, event, message, self.job, self._host.worker_id, code=code, stop_reason=stop_reason)

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from typing import Final
 
-from ultijobs._steps.runner import Runner
+from ultijobs._execution.body import Body
 
 __all__ = ["Deadlines"]
 
@@ -21,9 +21,9 @@ class Deadlines:
     A body that is still going `grace` after a deadline is abandoned, and given up after another `overtime`.
     """
 
-    __slots__ = ("_abandonment_told", "_cancelled_at", "_grace", "_overtime", "_timeout", "_told", "at", "runner")
+    __slots__ = ("_abandonment_told", "_body", "_cancelled_at", "_grace", "_overtime", "_timeout", "_told", "at")
 
-    def __init__(self, timeout: timedelta | None, grace: timedelta, overtime: timedelta) -> None:
+    def __init__(self, timeout: timedelta | None, grace: timedelta, overtime: timedelta, body: Body) -> None:
         self._timeout = timeout
         self._grace = grace
         self._overtime = overtime
@@ -31,7 +31,7 @@ class Deadlines:
         self._abandonment_told = False
         self._cancelled_at = math.inf
         self.at = math.inf
-        self.runner: Runner | None = None
+        self._body = body
 
     def begin(self) -> None:
         if self._timeout is not None:
@@ -40,8 +40,9 @@ class Deadlines:
     def due(self) -> float:
         """When there is something to tell."""
         due = math.inf if self._told else self.at
-        if self.runner is not None:
-            due = min(due, self.runner.due())
+        runner = self._body.runner
+        if runner is not None:
+            due = min(due, runner.due())
         if not self._abandonment_told:
             earliest = self._earliest()
             if earliest <= time.monotonic():
@@ -78,4 +79,5 @@ class Deadlines:
         return True
 
     def _earliest(self) -> float:
-        return self.at if self.runner is None else min(self.at, self.runner.deadline())
+        runner = self._body.runner
+        return self.at if runner is None else min(self.at, runner.deadline())

@@ -48,8 +48,8 @@ def log(
     event: str,
     message: str,
     job: ClaimedJob,
-    *,
     worker_id: str | None = None,
+    *,
     code: str | None = None,
     stop_reason: str | None = None,
 ) -> None:

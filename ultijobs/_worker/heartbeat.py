@@ -43,7 +43,7 @@ class Identity:
 
 
 class Heartbeat:
-    """Beats at a third of the lease, and at once when told to. `ordered` gets each order that is not `NONE`."""
+    """Beats at a third of the lease, and at once when told to. `ordered` gets what each beat is answered."""
 
     def __init__(
         self,
@@ -89,8 +89,7 @@ class Heartbeat:
         except Exception as error:  # noqa: BLE001 - the next beat tries again
             self._trouble.failed("jobs.worker.beat-failed", "writing the worker's heartbeat", error)
             return
-        if order is not WorkerOrder.NONE:
-            self._ordered(order)
+        self._ordered(order)
 
     def _state(self) -> str:
         if not self.paused or self.state != "running":

@@ -34,7 +34,7 @@ class Child:
     started: float = 0.0
     crashes: int = 0
     again_at: float | None = 0.0
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, most=30.0))
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.2, most=30.0))
 
 
 def supervise(command: Sequence[str], count: int, *, env: Mapping[str, str] | None = None) -> int:

@@ -33,11 +33,9 @@ def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResul
     if row is None:
         return _unknown(id)
     if row.state not in _STOPPED and not (ask.allow_done and row.state == "done"):
+        state = row.shown_state(now)
         return _refused(
-            id,
-            "X_JOB_NOT_RETRYABLE",
-            f"job {id} is {row.shown_state(now)}",
-            state=row.shown_state(now),
+            id, "X_JOB_NOT_RETRYABLE", f"job {id} is {state}; only a stopped job can be retried", state=state
         )
     known = steps_of(store, row.run_id)
     named = ask.from_step if ask.from_step is not None else ask.only_step
@@ -95,7 +93,8 @@ def _cancel(store: Store, id: UUID, reason: str | None, tenant: str | None, now:
     if row is None:
         return _unknown(id)
     if not row.live:
-        return _refused(id, "X_JOB_NOT_CANCELLABLE", f"job {id} is {row.state}", state=row.state)
+        cause = f"job {id} is {row.state}; only a live job can be cancelled"
+        return _refused(id, "X_JOB_NOT_CANCELLABLE", cause, state=row.state)
     if row.lease_until is not None:
         store.record_attempt(row, Outcome.CANCELLED, now, worker_id=row.worker_id, error=reason)
         store.signals.send(SignalKind.CANCEL, str(id))

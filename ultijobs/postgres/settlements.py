@@ -78,7 +78,9 @@ with u as materialized (
 moved as (
   update {{schema}}.x_jobs j
      set (state, run_at, attempt, finished_at, stop_reason, error_code, fingerprint, last_error) = (
-           select u.state, greatest(now(), coalesce(u.run_at, now() + u.delay)),
+           select u.state,
+                  case when u.state in ('dead', 'failed') then j.run_at
+                       else greatest(now(), coalesce(u.run_at, now() + u.delay)) end,
                   case when u.outcome in ('suspended', 'returned') then greatest(j.attempt - 1, 0) else j.attempt end,
                   case when u.state in ('dead', 'failed') then now() end, u.stop_reason,
                   case when u.outcome in ('suspended', 'returned') then j.error_code else u.error_code end,

@@ -101,6 +101,14 @@ def test_a_key_or_tenant_that_would_be_a_coroutine_is_refused(field):
         declared(**{field: later})
 
 
+def test_a_decorator_without_its_arguments_says_what_is_missing():
+    async def charge(input: Order): ...
+
+    with pytest.raises(IdempotencyRequired, match="job charge") as caught:
+        job(charge)
+    assert "@job(Model" in caught.value.fix
+
+
 def test_parameters_are_injected_by_name_in_any_order():
     def backwards(ctx, step, input): ...
     def alone(*, step): ...
@@ -165,6 +173,15 @@ def test_without_a_model_the_annotation_of_input_decides():
     assert by_type.validate("[1, 2]") == [1, 2]
     with pytest.raises(ValidationFailed):
         by_type.validate("[]")
+
+
+def test_an_annotation_in_quotes_is_read_where_it_stands():
+    class Local(BaseModel):
+        id: int
+
+    def quoted(input: "Local"): ...  # noqa: UP037 - quoted twice, as this module's annotations are texts already
+
+    assert job(**OPTIONS)(quoted).validate('{"id": 1}') == Local(id=1)
 
 
 def test_a_job_without_input_takes_null():

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, computed_field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, computed_field
 from typing_extensions import TypedDict
 
 from ultijobs import job
@@ -131,3 +131,15 @@ def test_an_input_that_holds_itself_or_is_too_deep_is_refused():
 def test_an_input_over_the_limit_says_size_and_limit():
     with pytest.raises(PayloadInvalid, match=r"has \d+ bytes as JSON, more than the limit of 1000"):
         stored(handle(), {"id": 1, "extra": {"x": "é" * 600}}, limit=1_000)
+
+
+def test_a_secret_is_refused_and_never_stored_as_its_mask():
+    class Login(BaseModel):
+        user: str
+        passwords: list[SecretStr]
+
+    with pytest.raises(PayloadInvalid) as caught:
+        stored(handle(Login), {"user": "a", "passwords": ["hunter2"]}, limit=1_000)
+    assert caught.value.path == "$.passwords[0]"
+    assert "hunter2" not in str(caught.value)
+    assert stored(handle(str), "**********", limit=1_000)[1] == "**********"

@@ -182,6 +182,24 @@ async def test_a_claim_can_be_handed_back_at_once_and_its_body_writes_no_more():
     assert bench.steps.writes == []
 
 
+async def test_a_body_over_its_deadline_that_is_given_up_has_failed_by_that():
+    running, end = threading.Event(), threading.Event()
+
+    def handler() -> None:
+        running.set()
+        end.wait()
+
+    bench = Bench(handler)
+    with bench.started() as task:
+        await eventually(running.is_set)
+        bench.attempt.cancel(Ending.TIMEOUT)
+        settlement = bench.attempt.hand_back()
+        end.set()
+        await task
+    assert settlement is not None
+    assert (settlement.outcome, settlement.error_code) == (Outcome.RETRIED, "X_JOB_TIMEOUT")
+
+
 async def test_a_cancel_before_the_body_has_begun_keeps_it_from_beginning():
     async def handler() -> None:
         raise AssertionError

@@ -1,0 +1,132 @@
+"""What a command says when its database is away, empty, or not of its version."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import Shop
+from tests.support.eventually import eventually
+from ultijobs.postgres.migrate import target
+
+READS = [["jobs"], ["jobs", "show", "abcdef"], ["stats"], ["queues"], ["workers"], ["leases"], ["causes"], ["activity"]]
+ENQUEUE = ["jobs", "enqueue", "ship", "--input", '{"id": "o-1"}']
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that accepts connections and never says a word."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(8)
+        yield listening.getsockname()[1]
+
+
+@pytest.mark.parametrize("words", [["jobs", "ls"], ENQUEUE, ["migrate", "--check"]], ids=" ".join)
+def test_a_database_that_never_answers_is_given_up_on(tmp_path: Path, silent_port: int, words: list[str]) -> None:
+    done = Shop(tmp_path, f"postgresql://shop:hunter2@127.0.0.1:{silent_port}/shop").run(*words, "--json", within=30)
+    assert done.code == 4
+    assert [finding["code"] for finding in done.json["findings"]] == ["X_DRIVER_UNAVAILABLE"]
+    assert "hunter2" not in done.out + done.err
+
+
+def test_a_database_that_is_away_is_exit_4_and_keeps_its_password(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "postgresql://shop:s3cr:t@w0rd@127.0.0.1:1/shop")
+    for words in (
+        ["jobs", "ls"],
+        ["stats", "--json"],
+        ENQUEUE,
+        ["migrate"],
+        ["migrate", "--check", "--json"],
+        ["tui", "--once"],
+    ):
+        done = shop.run(*words)
+        assert done.code == 4, words
+        assert "X_DRIVER_UNAVAILABLE" in done.err
+        assert "w0rd" not in done.out + done.err
+
+
+@pytest.mark.parametrize("url", ["redis://h", "nats://h", "mysql://h/d", "shop.db", "embedded:"])
+def test_a_driver_that_cannot_be_used_is_exit_4(tmp_path: Path, url: str) -> None:
+    done = Shop(tmp_path, url).run("jobs", "ls", "--json")
+    assert done.code == 4
+    assert done.json["findings"][0]["fix"]
+
+
+def test_without_tables_every_command_names_both_versions_and_the_way_out(tmp_path: Path, empty_pg_url: str) -> None:
+    shop = Shop(tmp_path, empty_pg_url)
+    for words in [*READS[:2], ENQUEUE, ["worker"], ["tui", "--once"]]:
+        done = shop.run(*words)
+        assert done.code == 4, words
+        assert "X_SCHEMA_OUTDATED" in done.err
+        assert "version 0" in done.err
+        assert f"version {target()}" in done.err
+        assert "fix: ultijobs migrate" in done.err
+
+
+def test_migrate_makes_the_tables_once_and_check_tells(tmp_path: Path, empty_pg_url: str) -> None:
+    shop = Shop(tmp_path, empty_pg_url)
+    missing = shop.run("migrate", "--check", "--json")
+    assert missing.code == 1
+    assert missing.data == {"schema": "public", "version": 0, "needed": target()}
+    first = shop.run("migrate", "--json")
+    assert first.code == 0
+    assert first.data == {"schema": "public", "version": target(), "applied": list(range(1, target() + 1))}
+    assert shop.run("migrate", "--json").data["applied"] == []
+    assert shop.run("migrate", "--check", "--json").data["version"] == target()
+
+
+def test_a_schema_of_ones_own_is_used_by_every_command(tmp_path: Path, empty_pg_url: str) -> None:
+    shop = Shop(tmp_path, empty_pg_url)
+    assert shop.run("migrate", "--schema", "queue").code == 0
+    assert shop.run("jobs", "--schema", "queue", "--json").data["rows"] == []
+    assert shop.run(*ENQUEUE, "--schema", "queue").code == 0
+    assert len(shop.run("jobs", "--json", ULTIJOBS_SCHEMA="queue").data["rows"]) == 1
+    assert shop.run("jobs").code == 4
+
+
+def test_every_reading_command_answers_on_an_empty_queue(tmp_path: Path, pg_url: str) -> None:
+    shop = Shop(tmp_path, pg_url)
+    for words in READS:
+        if "show" not in words:
+            done = shop.run(*words, "--json")
+            assert done.code == 0, done.err
+            assert done.data
+
+
+def test_settings_come_from_flags_before_variables_before_the_project_file(tmp_path: Path, pg_url: str) -> None:
+    shop = Shop(tmp_path, None)
+    assert shop.run("jobs").code == 2
+    (tmp_path / "pyproject.toml").write_text(f'[tool.ultijobs]\ndatabase-url = "{pg_url}"\n')
+    assert shop.run("jobs").code == 0
+    assert shop.run("jobs", DATABASE_URL="mysql://h").code == 4
+    assert shop.run("jobs", DATABASE_URL="mysql://h", ULTIJOBS_DATABASE_URL=pg_url).code == 0
+    assert shop.run("jobs", "--database-url", pg_url, ULTIJOBS_DATABASE_URL="mysql://h").code == 0
+
+
+async def test_ctrl_c_ends_a_watch_with_130(tmp_path: Path, pg_url: str) -> None:
+    with Shop(tmp_path, pg_url).started("jobs", "ls", "--watch") as watching:
+        await eventually(watching.said, within=40)
+        watching.signal(signal.SIGINT)
+        assert watching.code() == 130
+
+
+def test_a_reader_that_left_is_no_error(tmp_path: Path, pg_url: str) -> None:
+    shop = Shop(tmp_path, pg_url)
+    command = f"{sys.executable} -m ultijobs_cli explain --json-lines; echo code $? >&2"
+    piped = subprocess.run(
+        ["bash", "-c", f"({command}) | head -n 1"],
+        env=shop.env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(piped.stdout.splitlines()) == 1
+    assert piped.stderr.strip() == "code 0"

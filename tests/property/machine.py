@@ -1,0 +1,432 @@
+"""Two drivers driven as one: the same calls at the same time, and every answer compared."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.contract.harness import Harness
+from tests.contract.test_workers import beat
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.records import (
+    Beat,
+    ClaimAsk,
+    ClaimedJob,
+    CrashPolicy,
+    NewJob,
+    Outcome,
+    Progress,
+    RequeueAsk,
+    Settlement,
+    StepKind,
+    StepStatus,
+    StepWrite,
+    StopReason,
+    UniqueMode,
+    WorkerOrder,
+)
+from ultijobs._queue.views import Sort
+from ultijobs._queue.where import ANY, Field, Op, Term, Where
+
+T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+NAMES = ("charge", "refund")
+QUEUES = ("default", "billing")
+TENANTS = (None, "acme")
+# One key has one mode, as in an application: the mode belongs to the job's declaration.
+KEYS = {None: UniqueMode.LIVE, "k": UniqueMode.LIVE, "free": UniqueMode.NOT_RUNNING, "again": UniqueMode.RERUN}
+STEPS = ("load", "pack", "ship")
+SECONDS = (0, 1, 10, 60)
+WORKERS = (UUID(int=1), UUID(int=2))
+
+indexes = st.integers(0, 11)
+seconds = st.sampled_from(SECONDS).map(lambda n: timedelta(seconds=n))
+new_jobs = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(NAMES),
+        "queue": st.sampled_from(QUEUES),
+        "idempotency_key": st.sampled_from(list(KEYS)),
+        "tenant_id": st.sampled_from(TENANTS),
+        "priority": st.integers(0, 1),
+        "max_attempts": st.integers(1, 2),
+        "delay": st.none() | seconds,
+    }
+)
+policies = st.builds(
+    CrashPolicy,
+    name=st.just("charge"),
+    backoff=st.sampled_from(["fixed", "linear", "exponential"]),
+    delay=seconds,
+    max_delay=st.just(timedelta(seconds=15)),
+    dead_letter=st.booleans(),
+)
+filters = st.sampled_from(
+    [
+        ANY,
+        Where((), tenant="acme"),
+        Where((Term(Field.STATE, Op.IS, ("ready", "delayed")),)),
+        Where((Term(Field.STATE, Op.IS, ("done", "dead")),)),
+        Where((Term(Field.STATE, Op.IS, ("running",), negated=True), Term(Field.QUEUE, Op.IS, ("default",)))),
+        Where((Term(Field.JOB, Op.IS, ("ch*",)), Term(Field.PRIORITY, Op.OVER, ("0",)))),
+        Where((Term(Field.REASON, Op.IS, ("lease-exhausted",)),)),
+        Where((Term(Field.KEY, Op.IS, ("again",)), Term(Field.STATE, Op.IS, ("dead",), negated=True))),
+        Where((Term(Field.STEP, Op.IS, ("pack",)),)),
+        Where(
+            (
+                Term(Field.STATE, Op.IS, ("ready", "running", "dead")),
+                Term(Field.AGE, Op.OVER, duration=timedelta(seconds=5)),
+            )
+        ),
+        Where((Term(Field.ERROR, Op.CONTAINS, ("LAPSED",)), Term(Field.STATE, Op.IS, ("dead",), negated=True))),
+    ]
+)
+
+
+class Side:
+    """One driver, with names for its lease numbers: each store counts its own."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.claims: list[ClaimedJob] = []
+        self._names: dict[int, str] = {0: "none"}
+
+    @property
+    def driver(self) -> Driver:
+        return self.harness.driver
+
+    def learn(self, claimed: Sequence[ClaimedJob]) -> None:
+        self.claims += claimed
+        for one in claimed:
+            self._names[one.lease_no] = f"claim {one.claims} of {one.id}"
+
+    def plain(self, value: Any) -> Any:
+        """The value as both stores would say it."""
+        if is_dataclass(value) and not isinstance(value, type):
+            told = {each.name: self.plain(getattr(value, each.name)) for each in fields(value)}
+            if "lease_no" in told:
+                told["lease_no"] = self._names[told["lease_no"]]
+            return (type(value).__name__, told)
+        if isinstance(value, dict):
+            return {key: self.plain(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.plain(one) for one in value]
+        return value
+
+
+class Agreement(RuleBasedStateMachine):
+    """`model` is the memory driver, `real` is Postgres."""
+
+    run: Run
+    model: Side
+    real: Side
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[UUID] = []
+
+    # -- both at once --------------------------------------------------------------------------------------
+    def both(self, call: Callable[[Side], Awaitable[T]]) -> T:
+        """The answer of both; fails where they differ."""
+
+        async def one(side: Side) -> T:
+            return await call(side)
+
+        expected, found = self.run(one(self.model)), self.run(one(self.real))
+        differences = list(_differences(self.model.plain(expected), self.real.plain(found)))
+        assert not differences, "\n".join(differences)
+        return expected
+
+    def pick(self, indexes: Sequence[int]) -> tuple[UUID, ...]:
+        """Ids of the newest jobs, each once."""
+        known = self.ids[-12:]
+        return tuple(dict.fromkeys(known[-1 - index % len(known)] for index in indexes)) if known else ()
+
+    def claim_at(self, index: int) -> int:
+        return -1 - index % min(len(self.model.claims), 12)
+
+    # -- rules ---------------------------------------------------------------------------------------------
+    def jobs_of(self, given: list[dict[str, Any]]) -> list[NewJob]:
+        made: list[NewJob] = []
+        for one in given:
+            number = len(self.ids) + 1
+            # Scattered, so that the order of ids is not the order of inserts.
+            job_id = UUID(int=(number * 0x9E3779B97F4A7C15) % (1 << 64) << 32 | number)
+            made.append(NewJob(id=job_id, input="null", unique=KEYS[one["idempotency_key"]], **one))
+            self.ids.append(job_id)
+        return made
+
+    @initialize()
+    def begin(self) -> None:
+        self.both(lambda side: side.driver.inspect.now())
+
+    @rule(given=st.lists(new_jobs, min_size=1, max_size=4))
+    def enqueue(self, given: list[dict[str, Any]]) -> None:
+        jobs = self.jobs_of(given)
+        self.both(lambda side: side.driver.enqueue(jobs))
+
+    @rule(given=st.lists(new_jobs, min_size=1, max_size=2), commits=st.booleans())
+    def enqueue_in_a_transaction(self, given: list[dict[str, Any]], commits: bool) -> None:
+        jobs = self.jobs_of(given)
+
+        async def inside(side: Side) -> object:
+            answers: object = None
+            try:
+                async with side.driver.transaction() as tx:
+                    answers = await side.driver.enqueue(jobs, tx=tx)
+                    if not commits:
+                        raise _RollBack
+            except _RollBack:
+                pass
+            return answers
+
+        self.both(inside)
+
+    @rule(
+        slots=st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 3), min_size=1),
+        names=st.sampled_from([NAMES, NAMES[:1], NAMES[1:]]),
+        limit=st.integers(1, 5),
+        worker=st.sampled_from(["w-1", "w-2"]),
+        skip=st.lists(indexes, max_size=1),
+    )
+    def claim(self, slots: dict[str, int], names: tuple[str, ...], limit: int, worker: str, skip: list[int]) -> None:
+        ask = ClaimAsk(worker, slots, names, limit, timedelta(seconds=30), frozenset(self.pick(skip)))
+
+        async def claimed(side: Side) -> object:
+            got = await side.driver.claim(ask)
+            side.learn(got)
+            return got
+
+        self.both(claimed)
+
+    @precondition(lambda self: self.model.claims)
+    @rule(
+        chosen=st.lists(st.tuples(indexes, st.sampled_from(list(Outcome)), seconds), min_size=1, max_size=3),
+    )
+    def settle(self, chosen: list[tuple[int, Outcome, timedelta]]) -> None:
+        at = {self.claim_at(index): (outcome, delay) for index, outcome, delay in chosen}
+        self.both(
+            lambda side: side.driver.settle(
+                [_settlement(side.claims[place], outcome, delay) for place, (outcome, delay) in at.items()]
+            )
+        )
+
+    @precondition(lambda self: self.model.claims)
+    @rule(
+        chosen=st.lists(indexes, min_size=1, max_size=3, unique=True),
+        step=st.none() | st.sampled_from(STEPS),
+        done=st.none() | st.integers(0, 9),
+        code=st.none() | st.just("X_JOB_TIMEOUT"),
+    )
+    def renew(self, chosen: list[int], step: str | None, done: int | None, code: str | None) -> None:
+        progress = None if done is None else Progress(done)
+        at = dict.fromkeys(map(self.claim_at, chosen))
+
+        async def renewed(side: Side) -> object:
+            link = side.driver.lease_link()
+            await link.open()
+            try:
+                beats = [Beat(c.id, c.lease_no, step, progress, code) for c in (side.claims[place] for place in at)]
+                return await link.renew(beats, timedelta(seconds=30))
+            finally:
+                await link.close()
+
+        self.both(renewed)
+
+    @precondition(lambda self: self.model.claims)
+    @rule(
+        chosen=st.lists(
+            st.tuples(indexes, st.sampled_from(STEPS), st.sampled_from(list(StepStatus)), seconds),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    def record(self, chosen: list[tuple[int, str, StepStatus, timedelta]]) -> None:
+        self.both(
+            lambda side: side.driver.record_steps(
+                [_step(side.claims[self.claim_at(index)], name, status, took) for index, name, status, took in chosen]
+            )
+        )
+
+    @rule(given=st.lists(policies, max_size=1))
+    def reap(self, given: list[CrashPolicy]) -> None:
+        async def reaped(side: Side) -> object:
+            return sorted(await side.driver.reap(given, limit=1_000), key=lambda one: one.id)
+
+        self.both(reaped)
+
+    @rule(by=st.sampled_from([1, 5, 31, 70]))
+    def advance(self, by: int) -> None:
+        self.both(lambda side: side.harness.advance(timedelta(seconds=by)))
+
+    @rule(chosen=st.lists(indexes, max_size=3), tenant=st.sampled_from(TENANTS), reason=st.none() | st.just("no"))
+    def cancel(self, chosen: list[int], tenant: str | None, reason: str | None) -> None:
+        ids = self.pick(chosen)
+        self.both(lambda side: side.driver.cancel(ids, reason=reason, tenant=tenant))
+
+    @rule(
+        chosen=st.lists(indexes, max_size=3),
+        tenant=st.sampled_from(TENANTS),
+        allow_done=st.booleans(),
+        step=st.none() | st.sampled_from(STEPS),
+        only=st.booleans(),
+    )
+    def requeue(self, chosen: list[int], tenant: str | None, allow_done: bool, step: str | None, only: bool) -> None:
+        named = {"only_step" if only else "from_step": step}
+        ask = RequeueAsk(self.pick(chosen), allow_done=allow_done, tenant=tenant, **named)
+        self.both(lambda side: side.driver.requeue(ask))
+
+    @rule(queue=st.sampled_from(QUEUES), duration=st.none() | seconds.filter(bool))
+    def pause(self, queue: str, duration: timedelta | None) -> None:
+        self.both(lambda side: side.driver.pause(queue, actor="alice", reason=None, duration=duration))
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def resume(self, queue: str) -> None:
+        self.both(lambda side: side.driver.resume(queue))
+
+    @rule(
+        instance=st.sampled_from(WORKERS),
+        queues=st.sampled_from([QUEUES, QUEUES[:1]]),
+        state=st.sampled_from(["running", "draining", "stopped"]),
+        free=st.integers(0, 2),
+    )
+    def tell(self, instance: UUID, queues: tuple[str, ...], state: str, free: int) -> None:
+        told = beat(f"w-{instance.int}", instance, queues=queues, state=state, free_slots=free, running=2 - free)
+        self.both(lambda side: side.driver.beat(told))
+
+    @rule(worker=st.sampled_from(["w-1", "w-2"]), order=st.sampled_from(list(WorkerOrder)))
+    def order(self, worker: str, order: WorkerOrder) -> None:
+        self.both(lambda side: side.driver.order_worker(worker, order))
+
+    @rule(where=filters, sort=st.sampled_from(list(Sort)), limit=st.integers(1, 4))
+    def page_through(self, where: Where, sort: Sort, limit: int) -> None:
+        async def paged(side: Side) -> object:
+            rows: list[UUID] = []
+            after: str | None = None
+            while True:
+                page = await side.driver.inspect.jobs(where, sort=sort, after=after, limit=limit)
+                rows += [row.id for row in page.rows]
+                after = page.next
+                if after is None:
+                    return rows
+
+        self.both(paged)
+
+    @rule(where=filters, cap=st.sampled_from([1, 3, 1_000]))
+    def count(self, where: Where, cap: int) -> None:
+        self.both(lambda side: side.driver.inspect.count(where, cap=cap))
+
+    @rule(where=filters, back=st.sampled_from([0, 5]))
+    def aim(self, where: Where, back: int) -> None:
+        async def aimed(side: Side) -> object:
+            as_of = await side.driver.inspect.now() - timedelta(seconds=back)
+            return await side.driver.inspect.targets(where, as_of=as_of)
+
+        self.both(aimed)
+
+    @rule(where=filters)
+    def causes(self, where: Where) -> None:
+        async def found(side: Side) -> object:
+            causes = await side.driver.inspect.causes(where)
+            return sorted(map(_cause, causes), key=repr)
+
+        self.both(found)
+
+    @rule(queue=st.none() | st.sampled_from(QUEUES), tenant=st.sampled_from(TENANTS))
+    def narrow(self, queue: str | None, tenant: str | None) -> None:
+        self.both(lambda side: side.driver.inspect.stats(queue, tenant))
+
+    # -- what holds after every step -----------------------------------------------------------------------
+    @invariant()
+    def every_row_is_the_same(self) -> None:
+        async def everything(side: Side) -> object:
+            reads = side.driver.inspect
+            page = await reads.jobs(ANY, sort=Sort.OLDEST, limit=500)
+            runs = [row.run_id for row in page.rows]
+            return (
+                page,
+                {run: found for run, found in (await side.driver.load_steps(runs)).items() if found},
+                [attempt for run in self.ids[-12:] for attempt in await reads.attempts(run)],
+                await reads.stats(),
+                await reads.leases(),
+                await reads.workers(),
+                await reads.due_names(queues=QUEUES),
+            )
+
+        self.both(everything)
+
+    @invariant()
+    def no_wait_is_too_long(self) -> None:
+        """`next_due` may be early and never late."""
+        expected = self.run(self.model.driver.next_due(QUEUES, NAMES))
+        found = self.run(self.real.driver.next_due(QUEUES, NAMES))
+        if expected is not None:
+            assert found is not None
+            assert found <= expected
+
+
+class _RollBack(Exception):
+    pass
+
+
+def _differences(model: Any, real: Any, path: str = "") -> Iterator[str]:
+    """Where two answers part, as lines."""
+    if isinstance(model, dict) and isinstance(real, dict) and model.keys() == real.keys():
+        for key in model:
+            yield from _differences(model[key], real[key], f"{path}.{key}")
+    elif isinstance(model, list | tuple) and isinstance(real, list | tuple) and len(model) == len(real):
+        for at, (one, other) in enumerate(zip(model, real, strict=True)):
+            yield from _differences(one, other, f"{path}[{at}]")
+    elif model != real:
+        yield f"{path or 'the answer'}: memory says {model!r}, Postgres {real!r}"
+
+
+def _settlement(claimed: ClaimedJob, outcome: Outcome, delay: timedelta) -> Settlement:
+    stops = outcome in {Outcome.DEAD, Outcome.FAILED}
+    failed = stops or outcome is Outcome.RETRIED
+    return Settlement(
+        claimed.id,
+        claimed.run_id,
+        claimed.lease_no,
+        outcome,
+        claimed.attempt,
+        "w-1",
+        claimed.queue,
+        claimed.unique,
+        claimed.lane,
+        delay=delay,
+        run_at=claimed.claimed_at + delay if outcome is Outcome.SUSPENDED else None,
+        stop_reason=StopReason.TERMINAL if stops else None,
+        error_code="X_BROKEN" if failed else None,
+        fingerprint=f"{claimed.name}-7f" if failed else None,
+        error=f"X_BROKEN: {claimed.attempt}" if failed else None,
+    )
+
+
+def _step(claimed: ClaimedJob, name: str, status: StepStatus, took: timedelta) -> StepWrite:
+    kinds = {StepStatus.SLEEPING: StepKind.SLEEP, StepStatus.WAITING: StepKind.WAIT}
+    waits = status in kinds
+    return StepWrite(
+        claimed.id,
+        claimed.run_id,
+        claimed.lease_no,
+        name,
+        kinds.get(status, StepKind.RUN),
+        status,
+        STEPS.index(name),
+        output="1" if status is StepStatus.COMPLETED else None,
+        error="no" if status is StepStatus.FAILED else None,
+        took=took,
+        wake_in=took if waits else None,
+    )
+
+
+def _cause(cause: Any) -> Any:
+    """Without what ties decide: several jobs that stopped at one moment."""
+    return replace(cause, sample=len(cause.sample), error=None, error_code=None, step=None)
