@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 from ultijobs_cli.report import Finding, Report
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph
 
-__all__ = ["Consent", "Unknown", "act", "nothing_known", "outcome_findings", "plan_blocks"]
+__all__ = ["Consent", "Unknown", "act", "at_terminal", "nothing_known", "outcome_findings", "plan_blocks"]
 
 _TYPED: Final = 20
 """From so many rows on, the number is typed instead of a letter."""
@@ -150,7 +150,7 @@ def _plan_report(plan: Plan, before: Sequence[Unknown]) -> Report:
 
 
 def _ask(call: Invocation, plan: Plan) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or call.flags.json or call.flags.json_lines:
+    if not at_terminal() or call.flags.json or call.flags.json_lines:
         raise CliBadFlag(
             f"{plan.action} with --where touches {wording.plural(wording.count(plan.matched), 'job')} "
             "and there is no terminal to ask at",
@@ -161,6 +161,11 @@ def _ask(call: Invocation, plan: Plan) -> bool:
         return _answer(f"{plan.action} {wording.plural(plan.matched.value, 'job')}? [y/N] ").lower() in {"y", "yes"}
     wanted = str(plan.matched.value) if plan.matched.kind == "exact" else str(plan.action)
     return _answer(f"type {wanted} to go on: ").replace(",", "") == wanted
+
+
+def at_terminal() -> bool:
+    """True when a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _answer(question: str) -> str:
@@ -180,11 +185,13 @@ def _stopping(call: Invocation) -> Generator[Callable[[], bool]]:
         call.screen.note("stopping after this batch; ctrl-c again breaks off")
         loop.remove_signal_handler(signal.SIGINT)
 
-    loop.add_signal_handler(signal.SIGINT, ask)
+    with suppress(NotImplementedError):  # Windows breaks off at the first
+        loop.add_signal_handler(signal.SIGINT, ask)
     try:
         yield asked.is_set
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _exit(refused: Sequence[Refusal | Unknown], outcome: ActOutcome | None) -> ExitCode:

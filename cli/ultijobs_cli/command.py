@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Literal, cast
 
 import typer
 
+from ultijobs import _log
 from ultijobs.errors import CliUnexpected, UltijobsError
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 from ultijobs_cli.help import GLOBAL, Command
@@ -149,6 +151,8 @@ def _refuse_misplaced(ctx: typer.Context, own: Sequence[inspect.Parameter], valu
 
 
 def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
+    if call.flags.log_format is not None:
+        _log.configure(call.flags.log_format)
     try:
         answer = body()
         report = answer if isinstance(answer, Report) else asyncio.run(answer)
@@ -159,6 +163,8 @@ def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
     except KeyboardInterrupt:
         report = Report("interrupted", exit_code=ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the last net: whatever it is has a code and a line to read
+        if call.flags.log_format is not None:
+            _log.emit(logging.ERROR, "cli.unexpected", f"{call.command} failed", exc_info=error)
         unexpected = CliUnexpected(f"{type(error).__qualname__}: {error}")
         report = Report(unexpected.cause, findings=(Finding.of(unexpected),), exit_code=ExitCode.FAILED)
     call.screen.show(call.command, report)

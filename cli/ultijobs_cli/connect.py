@@ -19,17 +19,20 @@ __all__ = ["OPEN_WITHIN", "inspector", "within_reach"]
 
 OPEN_WITHIN: Final = 4.0
 """Seconds; with the start of the process it stays under five."""
+EMBEDDED_WITHIN: Final = 60.0
+"""Seconds; a server that is ours may have to be made and started first."""
 
 
 @asynccontextmanager
 async def within_reach(url: str) -> AsyncGenerator[None]:
-    """The block that opens `url`: what keeps it from that is exit 4, and so is a silence of four seconds."""
+    """The block that opens `url`: what keeps it from that is exit 4, and so is a silence of some seconds."""
+    within = EMBEDDED_WITHIN if url.startswith("embedded:") else OPEN_WITHIN
     try:
-        async with asyncio.timeout(OPEN_WITHIN):
+        async with asyncio.timeout(within):
             yield
     except TimeoutError:
         raise DriverUnavailable(
-            f"{masked(url)} did not answer within {OPEN_WITHIN:g} s",
+            f"{masked(url)} did not answer within {within:g} s",
             fix="check host, port and firewall, or give another address with --database-url",
         ) from None
     except Invariant as unusable:

@@ -86,7 +86,7 @@ def _begin(ctx: typer.Context, values: dict[str, Any], *, version: bool) -> int:
     screen = Screen(json=flags.json, json_lines=flags.json_lines)
     if version:
         known = f"ultijobs {release()}"
-        screen.show("", Report(known, {"version": release()}, [Paragraph(known)]))
+        screen.show("--version", Report(known, {"version": release()}, [Paragraph(known)]))
     elif ctx.invoked_subcommand is None:
         screen.plain(ctx.get_help())
     else:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.cli.processes import Shop
 from tests.support.eventually import eventually
+from ultijobs.inspection import Inspector
 from ultijobs.postgres.migrate import target
 
 READS = [["jobs"], ["jobs", "show", "abcdef"], ["stats"], ["queues"], ["workers"], ["leases"], ["causes"], ["activity"]]
@@ -28,11 +30,11 @@ def silent_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-@pytest.mark.parametrize("words", [["jobs", "ls"], ENQUEUE, ["migrate", "--check"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["jobs", "ls"], ENQUEUE, ["migrate"], ["tui", "--once"]], ids=" ".join)
 def test_a_database_that_never_answers_is_given_up_on(tmp_path: Path, silent_port: int, words: list[str]) -> None:
-    done = Shop(tmp_path, f"postgresql://shop:hunter2@127.0.0.1:{silent_port}/shop").run(*words, "--json", within=30)
+    done = Shop(tmp_path, f"postgresql://shop:hunter2@127.0.0.1:{silent_port}/shop").run(*words, within=30)
     assert done.code == 4
-    assert [finding["code"] for finding in done.json["findings"]] == ["X_DRIVER_UNAVAILABLE"]
+    assert "X_DRIVER_UNAVAILABLE" in done.err
     assert "hunter2" not in done.out + done.err
 
 
@@ -77,9 +79,28 @@ def test_migrate_makes_the_tables_once_and_check_tells(tmp_path: Path, empty_pg_
     assert missing.data == {"schema": "public", "version": 0, "needed": target()}
     first = shop.run("migrate", "--json")
     assert first.code == 0
-    assert first.data == {"schema": "public", "version": target(), "applied": list(range(1, target() + 1))}
+    applied = list(range(1, target() + 1))
+    assert first.data == {"schema": "public", "version": target(), "applied": applied, "declared": 2}
     assert shop.run("migrate", "--json").data["applied"] == []
     assert shop.run("migrate", "--check", "--json").data["version"] == target()
+
+
+async def test_migrate_with_an_application_tells_operators_what_it_declares(tmp_path: Path, empty_pg_url: str) -> None:
+    assert Shop(tmp_path, empty_pg_url).run("migrate").code == 0
+    async with Inspector.connect(empty_pg_url) as api:
+        assert sorted((entry.name, entry.queue) for entry in await api.catalog("job")) == [
+            ("ship", "default"),
+            ("wait", "slow"),
+        ]
+
+
+def test_an_embedded_server_is_migrated_and_read_without_any_other(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="ultijobs-cli-") as folder:
+        shop = Shop(tmp_path, f"embedded:{folder}")
+        assert shop.run("jobs").code == 4
+        assert shop.run("migrate").code == 0
+        assert shop.run(*ENQUEUE).code == 0
+        assert len(shop.run("jobs", "--json").data["rows"]) == 1
 
 
 def test_a_schema_of_ones_own_is_used_by_every_command(tmp_path: Path, empty_pg_url: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.conftest import Cli, Seeds
 from ultijobs.inspection import Outcome
+from ultijobs_cli import acts
 
 
 def state(queue: Cli, job: object) -> str:
@@ -87,6 +88,32 @@ def test_an_act_takes_ids_or_a_filter_and_never_everything(queue: Cli, seeds: Se
     answer = queue("jobs", "retry", *words, "--yes", "--json")
     assert answer.code == 2
     assert state(queue, job) == "dead"
+
+
+@pytest.mark.parametrize(
+    ("typed", "done"), [("y\n", True), ("yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+)
+def test_at_a_terminal_a_filter_shows_its_plan_and_asks(
+    queue: Cli, seeds: Seeds, monkeypatch: pytest.MonkeyPatch, typed: str, done: bool
+) -> None:
+    monkeypatch.setattr(acts, "at_terminal", lambda: True)
+    job = seeds.dead(queue="billing")
+    answer = queue("jobs", "retry", "--where", "state:dead", input=typed)
+    assert "retry 1 job? [y/N]" in answer.err
+    assert "billing 1" in answer.err
+    assert answer.code == (0 if done else 1)
+    assert state(queue, job) == ("ready" if done else "dead")
+
+
+def test_many_rows_ask_for_their_number(queue: Cli, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acts, "at_terminal", lambda: True)
+    for _ in range(21):
+        seeds.dead()
+    refused = queue("jobs", "retry", "--where", "state:dead", input="y\n")
+    assert "type 21 to go on" in refused.err
+    assert refused.code == 1
+    assert queue("jobs", "retry", "--where", "state:dead", input="21\n").code == 0
+    assert queue("stats", "--json").data["totals"]["ready"]["value"] == 21
 
 
 def test_a_dry_run_tells_the_plan_and_changes_nothing(queue: Cli, seeds: Seeds) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from typing import Annotated
 
 import typer
 
+from ultijobs.errors import CliBadFlag
 from ultijobs_cli import options
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.commands.later import refuse
+from ultijobs_cli.connect import inspector
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.report import Report
 from ultijobs_cli.settings import database
@@ -39,7 +43,10 @@ def tui(
         raise refuse("tui --serve is not built yet", fix="leave --serve out")
     if call.flags.json or call.flags.json_lines:
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
+    if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
     url, schema = database(call.flags)
+    asyncio.run(_answering(call))
     from ultijobs_tui.entry import Options, run  # noqa: PLC0415 - no other command loads textual
 
     chosen = Options(
@@ -55,3 +62,9 @@ def tui(
     )
     code = run(url, schema, chosen)
     return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)
+
+
+async def _answering(call: Invocation) -> None:
+    """Says on the plain screen what keeps the database from answering, within the time that a person waits."""
+    async with inspector(call):
+        pass

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ultijobs import _settings
 from ultijobs.errors import CliBadFlag, SchemaOutdated
 from ultijobs_cli import wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import Finding, Report
-from ultijobs_cli.settings import database
+from ultijobs_cli.settings import application, database
 from ultijobs_cli.tables import Paragraph
+
+if TYPE_CHECKING:
+    from ultijobs import App
 
 __all__ = ["migrate"]
 
@@ -25,7 +33,8 @@ async def migrate(
     """Creates or upgrades the tables.
 
     Safe on a live database, and from several places at once: one applies, the others wait and find it done. No other
-    command changes tables.
+    command changes tables. With an application its declarations are written too, so that operators see them before
+    the first worker starts.
 
     $ ultijobs migrate --database-url postgresql://localhost/shop
     $ ultijobs migrate --check
@@ -33,20 +42,22 @@ async def migrate(
     url, schema = database(call.flags)
     if check:
         return await _check(call, schema)
-    if not url.startswith(("postgresql://", "postgres://", "embedded:")):
-        raise CliBadFlag(
-            f"{url.partition(':')[0]}: has no tables to migrate", fix="give a postgresql:// or embedded: address"
-        )
+    if url.partition(":")[0] not in {"postgresql", "postgres", "embedded"}:
+        raise CliBadFlag("only postgresql:// and embedded: have tables", fix="give --database-url postgresql://…")
+    app = load_app(call) if application(call.flags) else None
     from ultijobs.postgres import migrate as migrations  # noqa: PLC0415 - asyncpg is loaded by who needs it
 
-    applied = await migrations.migrate(url, schema)
+    async with _server(call, url) as address:
+        applied = await migrations.migrate(address, schema)
+        if app is not None:
+            await _declare(call, app)
     at = migrations.target()
-    summary = (
-        f"applied {wording.plural(len(applied), 'migration')}; schema {schema} is at version {at}"
-        if applied
-        else f"nothing to do; schema {schema} is at version {at}"
+    what = f"applied {wording.plural(len(applied), 'migration')}" if applied else "nothing to do"
+    declared = 0 if app is None else len(app.registry.jobs)
+    summary = f"{what}; schema {schema} is at version {at}" + (f"; {declared} jobs declared" if app else "")
+    return Report(
+        summary, {"schema": schema, "version": at, "applied": applied, "declared": declared}, [Paragraph(summary)]
     )
-    return Report(summary, {"schema": schema, "version": at, "applied": applied}, [Paragraph(summary)])
 
 
 async def _check(call: Invocation, schema: str) -> Report:
@@ -58,3 +69,34 @@ async def _check(call: Invocation, schema: str) -> Report:
         return Report(outdated.cause, data, findings=[Finding.of(outdated)], exit_code=ExitCode.FAILED)
     summary = f"schema {schema} is at version {version}, as this release needs it"
     return Report(summary, {"schema": schema, "version": version, "needed": version}, [Paragraph(summary)])
+
+
+@asynccontextmanager
+async def _server(call: Invocation, url: str) -> AsyncGenerator[str]:
+    """The address to migrate, once it has answered; an embedded server runs for the block."""
+    scheme, _, directory = url.partition(":")
+    if scheme == "embedded":
+        from ultijobs.postgres.embedded import EmbeddedServer  # noqa: PLC0415 - as asyncpg
+
+        server = EmbeddedServer(directory)
+        try:
+            yield await asyncio.to_thread(server.start)
+        finally:
+            await asyncio.to_thread(server.stop)
+        return
+    try:
+        async with inspector(call):
+            pass
+    except SchemaOutdated:
+        pass  # It answers; what it lacks is about to be made.
+    yield url
+
+
+async def _declare(call: Invocation, app: App[Any]) -> None:
+    from ultijobs._definitions.catalogue import catalogue  # noqa: PLC0415 - it loads pydantic
+
+    around = _settings.load()
+    async with inspector(call) as api:
+        await api.driver.publish_catalog(
+            catalogue(app.registry, redact=app.redact, code_version=around.code_version, environment=around.environment)
+        )
