@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import functools
 import inspect
@@ -111,7 +112,7 @@ class Body:
             await value
 
     def _make_runner(self) -> Runner:
-        host, context = self._host, self._context
+        host, context, own = self._host, self._context, asyncio.current_task()
         if self._ledger is None:
             self._ledger = Ledger()
         return Runner(
@@ -122,5 +123,6 @@ class Body:
             host.threads,
             rules=StepRules(self._handler.step_timeout, host.output_limit),
             loop=host.loop,
-            has_company=lambda: bool(context.children),
+            # A task that starts eagerly runs before it is known as a child.
+            has_company=lambda: bool(context.children) or asyncio.current_task() is not own,
         )

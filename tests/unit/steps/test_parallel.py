@@ -3,6 +3,9 @@
 import asyncio
 import threading
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.support.attempts import EPOCH, Bench
 from ultijobs._queue.records import Outcome
@@ -134,3 +137,19 @@ async def test_a_step_beside_a_sleep_still_obeys_its_timeout():
     assert settlement is not None
     assert (settlement.outcome, settlement.error_code) == (Outcome.RETRIED, "X_JOB_TIMEOUT")
     assert bench.steps.records["stuck"].status == "failed"
+
+
+@pytest.mark.parametrize("factory", [None, getattr(asyncio, "eager_task_factory", None)], ids=["lazy", "eager"])
+async def test_branches_may_start_eagerly(factory: Any):
+    ran: list[str] = []
+
+    async def work() -> None:
+        ran.append("work")
+
+    async def handler(step: Step) -> None:
+        await asyncio.gather(step.sleep("1h"), step.run("work", work))
+
+    asyncio.get_running_loop().set_task_factory(factory)
+    bench = Bench(handler)
+    await bench.run()
+    assert ran == ["work"]
