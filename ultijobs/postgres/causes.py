@@ -28,15 +28,15 @@ with seen as materialized (
     from {{schema}}.x_jobs j where j.state in ('dead', 'failed') and {where}
    order by j.finished_at desc, j.id desc limit {read}),
 parts as materialized (
-  select s.stop_reason, s.fingerprint, s.name, s.queue, s.tenant_id, count(*) as n, min(s.finished_at) as first_at,
+  select s.stop_reason, s.fingerprint, s.name, s.queue, count(*) as n, min(s.finished_at) as first_at,
          max(s.finished_at) as last_at
-    from seen s where s.hit group by s.stop_reason, s.fingerprint, s.name, s.queue, s.tenant_id),
+    from seen s where s.hit group by s.stop_reason, s.fingerprint, s.name, s.queue),
 groups as materialized (
   select p.stop_reason, p.fingerprint, sum(p.n)::bigint as n, min(p.first_at) as first_at, max(p.last_at) as last_at
     from parts p group by p.stop_reason, p.fingerprint order by n desc, last_at desc limit {limit}),
 tenants as materialized (
   select x.stop_reason, x.fingerprint, count(x.tenant_id) as n
-    from (select p.stop_reason, p.fingerprint, p.tenant_id from parts p group by 1, 2, 3) x group by 1, 2),
+    from (select s.stop_reason, s.fingerprint, s.tenant_id from seen s where s.hit group by 1, 2, 3) x group by 1, 2),
 names as materialized (
   select x.stop_reason, x.fingerprint, json_object_agg(x.name, x.n order by x.n desc)::text as told
     from (select p.stop_reason, p.fingerprint, p.name, sum(p.n) as n from parts p group by 1, 2, 3) x group by 1, 2),

@@ -15,40 +15,76 @@ from ultijobs.postgres.stepping import IN_STREAM, STREAMS
 if TYPE_CHECKING:
     from asyncpg import Record
 
-__all__ = ["DUE_NAMES", "STATS", "due_names", "stats"]
+__all__ = ["DUE_NAMES", "STATS", "STATS_OF_TENANT", "due_names", "stats"]
 
 _CAP: Final = 10_000
-_STOPPED: Final = 20_000
+_STOPPED: Final = 10_000
 _HISTORY: Final = 10_000
 _NAMES_SEEN: Final = 2_000
 
 _MINE: Final = "($1::text is null or x.tenant_id = $1::text)"
 _QUEUE: Final = "($2::text is null or x.queue = $2::text)"
 
+# A row that waits is in one of two parts of its stream, due or later. What is suspended among them is counted by an
+# index of its own; the oldest are at the head of their stream.
+_WAITING: Final = f"""\
+parked as materialized (
+  select q.queue, p.due, p.later, p.due + p.later > {_CAP} as cut
+    from (select distinct m.queue from mine m) q cross join lateral (
+      select count(*) filter (where x.run_at <= now()) as due, count(*) filter (where x.run_at > now()) as later
+        from (select j.run_at from {{schema}}.x_jobs j
+               where j.state = 'suspended' and j.behind is null and j.queue = q.queue limit {_CAP + 1}) x) p),
+due as (
+  select s.queue, sum(d.seen) - max(p.due) as ready, max(p.due) as suspended, bool_or(d.seen >= s.most + p.due) as cut,
+         min((select min(h.due_at) from (
+           select j.due_at from {{schema}}.x_jobs j where {IN_STREAM} and j.run_at <= now() and j.state = 'ready'
+            order by j.run_at, j.id limit 10) h)) as oldest
+    from mine s join parked p on p.queue = s.queue cross join lateral (
+      select count(*) as seen from (
+        select from {{schema}}.x_jobs j where {IN_STREAM} and j.run_at <= now()
+         order by j.run_at, j.id limit s.most + p.due) x) d
+   group by s.queue),
+later as (
+  select s.queue, sum(d.seen) - max(p.later) as delayed, max(p.later) as suspended,
+         bool_or(d.seen >= s.most + p.later) as cut
+    from mine s join parked p on p.queue = s.queue cross join lateral (
+      select count(*) as seen from (
+        select from {{schema}}.x_jobs j where {IN_STREAM} and j.run_at > now()
+         order by j.run_at, j.id limit s.most + p.later) x) d
+   group by s.queue),
+waiting as (
+  select d.queue, greatest(d.ready, 0) as ready, greatest(l.delayed, 0) as delayed,
+         d.suspended + l.suspended as suspended, d.oldest, d.cut as ready_cut, l.cut as delayed_cut,
+         (select p.cut from parked p where p.queue = d.queue) as suspended_cut
+    from due d join later l on l.queue = d.queue),"""
+
+# A tenant is in no index: its rows are picked from those that the parts of each stream may show.
+_WAITING_OF_TENANT: Final = f"""\
+waiting as (
+  select s.queue, sum(d.ready) as ready, sum(d.delayed) as delayed, sum(d.suspended) as suspended,
+         min(d.oldest) as oldest, bool_or(d.due >= s.most) as ready_cut, bool_or(d.later >= s.most) as delayed_cut,
+         bool_or(d.due >= s.most or d.later >= s.most) as suspended_cut
+    from mine s cross join lateral (
+      select count(*) filter (where x.run_at <= now()) as due, count(*) filter (where x.run_at > now()) as later,
+             count(*) filter (where x.mine and x.state = 'ready' and x.run_at <= now()) as ready,
+             count(*) filter (where x.mine and x.state = 'ready' and x.run_at > now()) as delayed,
+             count(*) filter (where x.mine and x.state = 'suspended') as suspended,
+             min(x.due_at) filter (where x.mine and x.state = 'ready' and x.run_at <= now()) as oldest
+        from (
+          (select j.state, j.run_at, j.due_at, j.tenant_id = $1::text as mine from {{schema}}.x_jobs j
+            where {IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit s.most)
+          union all
+          (select j.state, j.run_at, j.due_at, j.tenant_id = $1::text from {{schema}}.x_jobs j
+            where {IN_STREAM} and j.run_at > now() order by j.run_at, j.id limit s.most)) x) d
+   group by s.queue),"""
+
 # $1 tenant, $2 queue, both or either null
-STATS: Final = f"""\
+_STATS: Final = f"""\
 with recursive {STREAMS},
 mine as materialized (
   select s.*, greatest(100, least({_CAP + 1}, 100000 / count(*) over (partition by s.queue))) as most
     from streams s where $2::text is null or s.queue = $2::text),
-due as (
-  select s.queue, sum(d.ready) as ready, sum(d.suspended) as suspended, min(d.oldest) as oldest,
-    bool_or(d.seen >= s.most) as cut
-    from mine s cross join lateral (
-      select count(*) filter (where x.state = 'ready' and {_MINE}) as ready, count(*) as seen,
-             count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended,
-             min(x.due_at) filter (where x.state = 'ready' and {_MINE}) as oldest
-        from (select j.state, j.due_at, j.tenant_id from {{schema}}.x_jobs j
-               where {IN_STREAM} and j.run_at <= now() order by j.run_at, j.id limit s.most) x) d
-   group by s.queue),
-later as (
-  select s.queue, sum(d.delayed) as delayed, sum(d.suspended) as suspended, bool_or(d.seen >= s.most) as cut
-    from mine s cross join lateral (
-      select count(*) filter (where x.state = 'ready' and {_MINE}) as delayed, count(*) as seen,
-             count(*) filter (where x.state = 'suspended' and {_MINE}) as suspended
-        from (select j.state, j.tenant_id from {{schema}}.x_jobs j
-               where {IN_STREAM} and j.run_at > now() order by j.run_at, j.id limit s.most) x) d
-   group by s.queue),
+{{waiting}}
 behind as (
   select x.queue, count(*) filter (where x.state = 'ready' and x.run_at <= now()) as ready,
          count(*) filter (where x.state = 'ready' and x.run_at > now()) as delayed,
@@ -85,18 +121,18 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(
        case when h.seen > {_HISTORY} then (
          select count(*) from (select from {{schema}}.x_jobs_done where state = 'cancelled'
            limit {_CAP + 1}) x) end as cancelled_seen,
-       n.queue, coalesce(d.ready, 0)::bigint + coalesce(b.ready, 0) as ready, coalesce(l.delayed,
-         0)::bigint + coalesce(b.delayed, 0) as delayed,
-       coalesce(d.suspended, 0)::bigint + coalesce(l.suspended, 0)::bigint + coalesce(b.suspended, 0) as suspended,
-       coalesce(d.cut, false) as due_cut, coalesce(l.cut, false) as later_cut,
+       n.queue, coalesce(d.ready, 0)::bigint + coalesce(b.ready, 0) as ready,
+       coalesce(d.delayed, 0)::bigint + coalesce(b.delayed, 0) as delayed,
+       coalesce(d.suspended, 0)::bigint + coalesce(b.suspended, 0) as suspended,
+       coalesce(d.ready_cut, false) as ready_cut, coalesce(d.delayed_cut, false) as delayed_cut,
+       coalesce(d.suspended_cut, false) as suspended_cut,
        coalesce(r.running, 0) as running, coalesce(s.dead, 0) as dead, coalesce(s.failed, 0) as failed,
        (extract(epoch from now() - least(d.oldest, b.oldest)) * 1000)::bigint as oldest_ready_ms,
        coalesce(w.workers, 0) as workers, coalesce(w.capacity, 0)::bigint as capacity,
        p.paused_at, p.paused_by, p.pause_reason, p.resume_at
   from history h
   left join names n on $2::text is null or n.queue = $2::text
-  left join due d on d.queue = n.queue
-  left join later l on l.queue = n.queue
+  left join waiting d on d.queue = n.queue
   left join behind b on b.queue = n.queue
   left join running r on r.queue = n.queue
   left join stopped s on s.queue = n.queue
@@ -104,6 +140,9 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(
   left join {{schema}}.x_queues p
     on p.queue = n.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
  order by n.queue"""
+
+STATS: Final = _STATS.replace("{waiting}", _WAITING)
+STATS_OF_TENANT: Final = _STATS.replace("{waiting}", _WAITING_OF_TENANT)
 
 # $1 queues, $2 names that are left out, $3 at most; names that nobody claims stay at the head of their stream.
 DUE_NAMES: Final = f"""\
@@ -120,7 +159,7 @@ select h.name, count(*) as n,
 
 async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -> Stats:
     """See `InspectionStore.stats`."""
-    rows = await links.fetch(sql(STATS), tenant, queue)
+    rows = await links.fetch(sql(STATS if tenant is None else STATS_OF_TENANT), tenant, queue)
     first = rows[0]
     stopped_cut = (first["stopped_seen"] or 0) > _STOPPED
     listed = [row for row in rows if row["queue"] is not None]
@@ -160,10 +199,10 @@ def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:
     return QueueRow(
         queue=row["queue"],
         state="paused" if row["paused_at"] is not None else state,
-        ready=_capped(row["ready"], cut=row["due_cut"]),
-        delayed=_capped(row["delayed"], cut=row["later_cut"]),
+        ready=_capped(row["ready"], cut=row["ready_cut"]),
+        delayed=_capped(row["delayed"], cut=row["delayed_cut"]),
         running=row["running"],
-        suspended=_capped(row["suspended"], cut=row["due_cut"] or row["later_cut"]),
+        suspended=_capped(row["suspended"], cut=row["suspended_cut"]),
         dead=Count(row["dead"], "capped" if stopped_cut else "exact"),
         oldest_ready_ms=row["oldest_ready_ms"],
         capacity=row["capacity"],

@@ -11,13 +11,15 @@ import pytest
 
 from tests.integration.postgres.reading import ExplainingLinks, explaining
 from tests.support.servers import Server, blocking
-from ultijobs._queue.views import Sort
+from ultijobs._queue.views import Count, Sort
 from ultijobs._queue.where import ANY
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.overview import overview
 from ultijobs.postgres.inspection import PostgresInspection
 
 READY, LATER, RUNNING, DEAD, DONE, CANCELLED = 40_000, 15_000, 200, 25_000, 60_000, 300
+SUSPENDED = 55
+LIVE = READY + LATER + RUNNING + DEAD + SUSPENDED
 PAGE = 200
 SCAN = 10_000
 Read = Callable[[PostgresInspection], Awaitable[Any]]
@@ -33,6 +35,9 @@ insert into x_jobs (id, run_id, name, queue, tenant_id, run_at, due_at, created_
 insert into x_jobs (id, run_id, name, queue, run_at, idempotency_key)
   select u, u, 'later', 'billing', now() + interval '1 hour', 'l' || i
     from generate_series(1, {LATER}) i, pg_temp.nth(100000 + i) u;
+insert into x_jobs (id, run_id, name, queue, state, run_at, idempotency_key)
+  select u, u, 'charge_1', 'billing', 'suspended', now() + (i - 5) * interval '1 hour', 's' || i
+    from generate_series(1, {SUSPENDED}) i, pg_temp.nth(150000 + i) u;
 insert into x_jobs (id, run_id, name, queue, state, lease_until, lease_no, worker_id, started_at, idempotency_key)
   select u, u, 'charge_1', 'mail', 'running', now() + interval '1 minute', i, 'w-1', now(), 'r' || i
     from generate_series(1, {RUNNING}) i, pg_temp.nth(200000 + i) u;
@@ -107,8 +112,7 @@ async def test_a_page_that_an_index_serves_reads_about_a_page(reading: Any, text
 async def test_live_rows_are_found_at_once_whatever_history_hides_them(reading: Any, text: str, hits: int) -> None:
     store, links = reading
     assert len((await page(text)(store)).rows) == hits
-    live = READY + LATER + RUNNING + DEAD
-    assert links.rows <= live + SCAN + 4 * PAGE
+    assert links.rows <= LIVE + SCAN + 4 * PAGE
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ async def test_a_word_that_scans_looks_at_so_many_rows_and_the_next_page_goes_on
     assert found.rows == []
     assert found.next is not None
     # The rows of another queue or state are passed over on the way to those that are looked at.
-    assert links.rows <= READY + LATER + RUNNING + DEAD + SCAN
+    assert links.rows <= LIVE + SCAN
     again = await store.jobs(parse_where(text), limit=PAGE, after=found.next)
     assert again.next != found.next
 
@@ -146,11 +150,12 @@ async def test_counts_stop_at_their_caps(reading: Any) -> None:
     assert str(by_name["billing"].ready) == "10,000+"
     assert str(by_name["mail"].ready) == f"{READY // 20:,}"
     assert str(by_name["billing"].delayed) == "10,000+"
+    assert by_name["billing"].suspended == Count(SUSPENDED)
     assert by_name["mail"].running == RUNNING
     assert seen.totals["done"].kind == "estimate"
     assert abs(seen.totals["done"].value - DONE) < DONE // 10
     assert seen.totals["cancelled"].value == CANCELLED
-    assert links.rows <= 10_001 * 2 + READY // 20 + 20_001 + 10_001 + RUNNING + CANCELLED + 100
+    assert links.rows <= 10_001 * 2 + READY // 20 + 10_001 + 10_001 + RUNNING + CANCELLED + 2 * SUSPENDED + 100
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,7 @@ async def test_counts_stop_at_their_caps(reading: Any) -> None:
         ("state:ready", 10_100),
         ("state:dead", 10_100),
         ("", 20_002),
-        ("tenant:nope", READY + LATER + DEAD + RUNNING + SCAN),
+        ("tenant:nope", LIVE + SCAN),
     ],
 )
 async def test_a_count_reads_no_more_than_its_cap(reading: Any, text: str, most: int) -> None:
