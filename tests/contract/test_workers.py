@@ -157,3 +157,16 @@ async def test_workers_long_gone_are_forgotten(harness: Harness) -> None:
     await harness.advance(timedelta(hours=13))
     await harness.driver.housekeep()
     assert [worker.worker_id for worker in await harness.driver.inspect.workers()] == ["w-new"]
+
+
+async def test_the_lease_keeper_may_tell_for_a_worker_that_cannot(harness: Harness) -> None:
+    instance = new_id()
+    await harness.driver.beat(beat(instance=instance))
+    await harness.driver.order_worker("w-1", WorkerOrder.DRAIN)
+    link = harness.driver.lease_link()
+    await link.open()
+    try:
+        assert await link.beat(beat(instance=instance, wedged=True)) is WorkerOrder.DRAIN
+    finally:
+        await link.close()
+    assert await state_of(harness) == "wedged"

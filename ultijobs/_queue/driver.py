@@ -57,6 +57,10 @@ class LeaseLink(Protocol):
         """Extends each lease to the database's now plus `lease`, one statement for all; answers in the order given."""
         ...
 
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder:
+        """`Driver.beat`, for while the worker's own loop is blocked."""
+        ...
+
     async def close(self) -> None: ...
 
 

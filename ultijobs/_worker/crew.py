@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Iterable
 
 from ultijobs._execution.attempt import Attempt
@@ -13,6 +14,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer
+from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.heartbeat import Heartbeat, Identity
 from ultijobs._worker.keeper import LeaseKeeper
@@ -23,6 +25,7 @@ from ultijobs._worker.settle import Settler
 from ultijobs._worker.steps import CoalescedSteps
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
+from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["Crew"]
 
@@ -51,9 +54,8 @@ class Crew:
         self._flying: set[Flight] = set()
         self.roster = Roster()
         self.tally = Tally()
-        self.keeper = LeaseKeeper(
-            driver.lease_link, settings.lease, self.roster, self.tally, trouble, identity.worker_id
-        )
+        loop = asyncio.get_running_loop()
+        watch = LoopWatch(self.roster, identity.worker_id, loop, threading.get_ident())
         self.settler = Settler(
             driver.settle,
             lease=settings.lease,
@@ -90,10 +92,20 @@ class Crew:
             driver,
             identity,
             claimer=self.claimer,
-            keeper=self.keeper,
+            watch=watch,
             tally=self.tally,
             trouble=trouble,
             ordered=ordered,
+        )
+        self.keeper = LeaseKeeper(
+            driver.lease_link,
+            settings.lease,
+            self.roster,
+            Fates(self.roster, self.tally, identity.worker_id, loop),
+            watch,
+            trouble,
+            identity.worker_id,
+            self.heartbeat.beat,
         )
         self.chores = Chores(driver, identity=identity, reaper=self.reaper, trouble=trouble)
 

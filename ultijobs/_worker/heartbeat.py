@@ -19,9 +19,9 @@ from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import WorkerBeat, WorkerOrder
 from ultijobs._worker.claim import Claimer
-from ultijobs._worker.keeper import LeaseKeeper
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
+from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["Heartbeat", "Identity"]
 
@@ -51,7 +51,7 @@ class Heartbeat:
         identity: Identity,
         *,
         claimer: Claimer,
-        keeper: LeaseKeeper,
+        watch: LoopWatch,
         tally: Tally,
         trouble: Trouble,
         ordered: Callable[[WorkerOrder], None],
@@ -59,7 +59,7 @@ class Heartbeat:
         self._driver = driver
         self._identity = identity
         self._claimer = claimer
-        self._keeper = keeper
+        self._watch = watch
         self._tally = tally
         self._trouble = trouble
         self._ordered = ordered
@@ -85,7 +85,7 @@ class Heartbeat:
 
     async def once(self) -> None:
         try:
-            order = await self._driver.beat(self._beat())
+            order = await self._driver.beat(self.beat())
         except Exception as error:  # noqa: BLE001 - the next beat tries again
             self._trouble.failed("jobs.worker.beat-failed", "writing the worker's heartbeat", error)
             return
@@ -96,7 +96,8 @@ class Heartbeat:
             return self.state
         return "draining" if self._claimer.running else "drained"
 
-    def _beat(self) -> WorkerBeat:
+    def beat(self) -> WorkerBeat:
+        """How the worker is now. Safe from any thread."""
         me = self._identity
         return WorkerBeat(
             instance=self._instance,
@@ -112,12 +113,12 @@ class Heartbeat:
             state=self._state(),
             free_slots=self._claimer.free,
             running=self._claimer.running,
-            loop_lag_ms=int(self._keeper.watch.lag() * 1000),
+            loop_lag_ms=int(self._watch.lag() * 1000),
             rss_bytes=_rss(),
             claimed_ago_ms=self._tally.claimed_ago_ms,
             settled_ago_ms=self._tally.settled_ago_ms,
             counters=self._tally.counts(),
-            wedged=self._keeper.wedged,
+            wedged=self._watch.wedged,
             listening=self.listening,
             lease_ms=int(me.lease.total_seconds() * 1000),
         )

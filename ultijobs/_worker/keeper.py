@@ -15,12 +15,11 @@ from datetime import timedelta
 from typing import Final
 
 from ultijobs._coalesce import Backoff
-from ultijobs._execution.ending import Ending
 from ultijobs._log import emit
 from ultijobs._queue.driver import LeaseLink
-from ultijobs._queue.records import Beat, BeatAnswer, Outcome
+from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat
+from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
-from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
 from ultijobs._worker.watch import LoopWatch
 
@@ -49,14 +48,18 @@ class LeaseKeeper:
         link: Callable[[], LeaseLink],
         lease: timedelta,
         roster: Roster,
-        tally: Tally,
+        fates: Fates,
+        watch: LoopWatch,
         trouble: Trouble,
         worker_id: str,
+        beat: Callable[[], WorkerBeat],
     ) -> None:
         self._make_link = link
         self._lease = lease
         self._roster = roster
-        self._tally = tally
+        self._fates = fates
+        self._watch = watch
+        self._beat = beat
         self._trouble = trouble
         self._worker_id = worker_id
         self._seconds = lease.total_seconds()
@@ -66,12 +69,10 @@ class LeaseKeeper:
         self._stopped: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        self._jobs_loop = asyncio.get_running_loop()
-        self.watch = LoopWatch(self._roster, self._worker_id, self._jobs_loop, threading.get_ident())
         self._loop = asyncio.new_event_loop()
         self._hurry = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._stopped = self._jobs_loop.create_future()
+        self._stopped = asyncio.get_running_loop().create_future()
         self._ready = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="ultijobs-leases", daemon=True)
         self._thread.start()
@@ -79,6 +80,12 @@ class LeaseKeeper:
     async def ready(self) -> None:
         """Returns when the keeper's connection stands; nothing should be claimed before."""
         await self._ready.wait()
+
+    async def broken(self) -> None:
+        """Raises when the keeper has ended by itself: without it every lease lapses."""
+        if self._stopped is not None:
+            await asyncio.shield(self._stopped)
+            raise RuntimeError("the lease keeper has ended; its log line says why")
 
     async def stop(self) -> None:
         """Returns when the thread and its connection are gone."""
@@ -89,11 +96,6 @@ class LeaseKeeper:
         await self._stopped
         self._thread.join()
         self._thread = None
-
-    @property
-    def wedged(self) -> bool:
-        """True while a handler blocks the loop, or goes on although its timeout and its grace are over."""
-        return self.watch.wedged or any(flight.body.abandoned for flight in self._roster.all())
 
     def renew_soon(self) -> None:
         """Renews at once, so that a cancelled job is learned of now. Safe from any thread."""
@@ -114,7 +116,7 @@ class LeaseKeeper:
                 worker_id=self._worker_id,
             )
         finally:
-            self._post(self._report_stopped)
+            self._fates.post(self._report_stopped)
 
     def _report_stopped(self) -> None:
         if self._stopped is not None and not self._stopped.done():
@@ -148,10 +150,14 @@ class LeaseKeeper:
                         link = self._make_link()
                         async with asyncio.timeout(OPENS_WITHIN):
                             await link.open()
-                        self._post(self._ready.set)
+                        self._fates.post(self._ready.set)
                     started = time.monotonic()
                     async with asyncio.timeout(self._seconds / 2):
                         await self._renew(link)
+                    if self._watch.blocked:
+                        # The worker's own heartbeat is stuck behind the handler; it would pass for gone.
+                        async with asyncio.timeout(self._seconds / 4):
+                            await link.beat(self._beat())
                 except Exception as error:  # noqa: BLE001 - whatever went wrong, the next try has a new connection
                     failures += 1
                     self._warn(error)
@@ -182,9 +188,9 @@ class LeaseKeeper:
             if answer is BeatAnswer.HELD:
                 self._roster.renewed(flight, sent + self._good_for)
             elif answer is BeatAnswer.CANCELLED:
-                self._cancelled(flight)
+                self._fates.cancelled(flight)
             else:
-                self._lost(flight, "the database says that the claim is not ours any more")
+                self._fates.lost(flight, "the database says that the claim is not ours any more")
 
     def _warn(self, error: BaseException) -> None:
         what = f"a renewal of the leases failed: {type(error).__qualname__}: {error}"
@@ -197,49 +203,16 @@ class LeaseKeeper:
             for flight in self._roster.all():
                 if flight.phase is Phase.HELD:
                     if flight.ends <= now:
-                        self._lost(flight, "no renewal landed within the lease")
+                        self._fates.lost(flight, "no renewal landed within the lease")
                     else:
                         soonest = min(soonest, flight.ends)
                 due = flight.body.due
                 if due <= now:
-                    self._post(flight.body.check)
+                    self._fates.post(flight.body.check)
                 else:
                     soonest = min(soonest, due)
-            self.watch.check(now)
+            self._watch.check(now)
             await asyncio.sleep(max(LEAST_WAIT, soonest - time.monotonic()))
-
-    def _lost(self, flight: Flight, why: str) -> None:
-        if self._roster.move(flight, Phase.LOST):
-            self._tally.ended(Outcome.LOST)
-            tell_lost(flight, why, self._worker_id)
-            self._post(flight.body.cancel, Ending.LOST)
-
-    def _cancelled(self, flight: Flight) -> None:
-        if self._roster.move(flight, Phase.CANCELLED):
-            self._tally.ended(Outcome.CANCELLED)
-            self._post(flight.body.cancel, Ending.CANCELLED)
-
-    def _post(self, call: Callable[..., object], *args: object) -> None:
-        # The loop of the handlers may be closed already, when the process gives up.
-        with contextlib.suppress(RuntimeError):
-            self._jobs_loop.call_soon_threadsafe(call, *args)
-
-
-def tell_lost(flight: Flight, why: str, worker_id: str) -> None:
-    """The one line of a lost lease."""
-    job = flight.job
-    emit(
-        logging.ERROR,
-        "jobs.lease.lost",
-        f"lost the lease of {job.name}: {why}",
-        job_id=job.id,
-        run_id=job.run_id,
-        name=job.name,
-        attempt=job.attempt,
-        lease_no=job.lease_no,
-        worker_id=worker_id,
-        code="X_JOB_LEASE_LOST",
-    )
 
 
 async def _closed(link: LeaseLink) -> None:

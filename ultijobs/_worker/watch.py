@@ -48,9 +48,18 @@ class LoopWatch:
         return worst
 
     @property
-    def wedged(self) -> bool:
+    def blocked(self) -> bool:
+        """True while the loop has not turned for a second and more."""
         asked = self._asked
-        return asked is not None and time.monotonic() - asked > WEDGED_AFTER
+        return asked is not None and time.monotonic() - asked > BLOCKED_AFTER
+
+    @property
+    def wedged(self) -> bool:
+        """True while handlers keep the process from its work: the loop stands, or a body goes on past its deadline."""
+        asked = self._asked
+        if asked is not None and time.monotonic() - asked > WEDGED_AFTER:
+            return True
+        return any(flight.body.abandoned for flight in self._roster.all())
 
     def _answer(self) -> None:
         asked, self._asked = self._asked, None

@@ -151,6 +151,7 @@ class Worker:
             asyncio.create_task(crew.heartbeat.run()),
             asyncio.create_task(crew.reaper.run()),
             asyncio.create_task(crew.chores.run()),
+            asyncio.create_task(crew.keeper.broken()),
         }
         claiming = asyncio.create_task(crew.claimer.run())
         asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))

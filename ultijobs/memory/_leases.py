@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ultijobs._queue.records import Beat, BeatAnswer
+from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat, WorkerOrder
+from ultijobs.memory import _operations
 from ultijobs.memory._store import Store
 
 __all__ = ["MemoryLeaseLink"]
@@ -28,6 +29,10 @@ class MemoryLeaseLink:
     async def renew(self, beats: Sequence[Beat], lease: timedelta) -> list[BeatAnswer]:
         with self._store.lock:
             return [_renew(self._store, beat, lease) for beat in beats]
+
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder:
+        with self._store.lock:
+            return _operations.beat(self._store, beat)
 
 
 def _renew(store: Store, beat: Beat, lease: timedelta) -> BeatAnswer:

@@ -8,7 +8,17 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from ultijobs._queue.records import Beat, BeatAnswer, CrashPolicy, JobState, Progress, Reaped
+from ultijobs._queue.records import (
+    Beat,
+    BeatAnswer,
+    CrashPolicy,
+    JobState,
+    Progress,
+    Reaped,
+    WorkerBeat,
+    WorkerOrder,
+)
+from ultijobs.postgres import workers
 from ultijobs.postgres.fates import fates
 from ultijobs.postgres.links import Links, Place
 from ultijobs.postgres.settlements import RELEASE
@@ -186,6 +196,11 @@ class PostgresLeaseLink:
             answers[beat.id, beat.lease_no] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
         self._told = {claim: _said(beat) for beat in ordered if (claim := (beat.id, beat.lease_no)) in held}
         return [answers[beat.id, beat.lease_no] for beat in beats]
+
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder:
+        """See `Driver.beat`."""
+        assert self._links is not None, "the link is opened first"
+        return await workers.beat(self._links, self._sql, beat)
 
     async def close(self) -> None:
         if self._links is not None:

@@ -12,11 +12,22 @@ import pytest
 from tests.support.eventually import eventually
 from ultijobs._execution.ending import Ending
 from ultijobs._ids import new_id
-from ultijobs._queue.records import Beat, BeatAnswer, ClaimedJob, Settlement, UniqueMode, Verdict
+from ultijobs._queue.records import (
+    Beat,
+    BeatAnswer,
+    ClaimedJob,
+    Settlement,
+    UniqueMode,
+    Verdict,
+    WorkerBeat,
+    WorkerOrder,
+)
+from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.keeper import LeaseKeeper, margin_of
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.trouble import Trouble
+from ultijobs._worker.watch import LoopWatch
 
 LEASE = timedelta(seconds=0.6)
 
@@ -59,6 +70,7 @@ class FakeLink:
         self.answer = answer
         self.sent: list[tuple[float, list[int]]] = []
         self.opened = self.closed = 0
+        self.told: list[WorkerBeat] = []
         self.trouble: BaseException | None = None
         self.hangs = False
         self.answers_after = 0.0
@@ -75,15 +87,32 @@ class FakeLink:
         await asyncio.sleep(self.answers_after)
         return [self.answer(beat) for beat in beats]
 
+    async def beat(self, beat: WorkerBeat) -> WorkerOrder:
+        self.told.append(beat)
+        return WorkerOrder.NONE
+
     async def close(self) -> None:
         self.closed += 1
+
+
+def worker_beat() -> WorkerBeat:
+    return WorkerBeat(
+        instance=new_id(), worker_id="w", host="h", pid=1, version="0", code_version=None, environment=None,
+        queues=("default",), names=("mail",), concurrency=1, state="running", free_slots=0, running=1, loop_lag_ms=0,
+        rss_bytes=0, claimed_ago_ms=None, settled_ago_ms=None, counters={},
+    )  # fmt: skip
 
 
 class Rig:
     def __init__(self) -> None:
         self.roster, self.tally = Roster(), Tally()
         self.link = FakeLink(lambda _: BeatAnswer.HELD)
-        self.keeper = LeaseKeeper(lambda: self.link, LEASE, self.roster, self.tally, Trouble("w"), "w")
+        loop = asyncio.get_running_loop()
+        self.watch = LoopWatch(self.roster, "w", loop, threading.get_ident())
+        fates = Fates(self.roster, self.tally, "w", loop)
+        self.keeper = LeaseKeeper(
+            lambda: self.link, LEASE, self.roster, fates, self.watch, Trouble("w"), "w", worker_beat
+        )
 
     def flight(self, lease_no: int = 1) -> tuple[Flight, FakeBody]:
         now = datetime.now(UTC)
@@ -190,7 +219,8 @@ async def test_what_the_database_answers_ends_the_body_once(
     await eventually(lambda: body.ends, within=0.15)
     assert flight.phase is phase
     rig.keeper.renew_soon()
-    await eventually(lambda: rig.keeper.watch is not None)
+    renewals = len(rig.link.sent)
+    await eventually(lambda: rig.watch.lag() >= 0 and len(rig.link.sent) >= renewals)
     assert [end[0] for end in body.ends] == [ending]
     assert lost_lines(caplog) == lines
     assert rig.tally.counts()[counter] == 1
@@ -219,12 +249,13 @@ async def test_leases_are_renewed_and_the_blocker_is_named_while_the_loop_is_blo
     assert flight.phase is Phase.HELD
     assert not body.ends
     assert len(rig.link.sent) >= 5
+    assert rig.link.told, "the keeper tells of the worker while the worker cannot"
     lines = [record for record in caplog.records if getattr(record, "event", "") == "jobs.worker.loop-blocked"]
     assert len(lines) == 1
     assert lines[0].fields["job_id"] == flight.job.id  # type: ignore[attr-defined]
     assert "in blocks" in lines[0].fields["stack"]  # type: ignore[attr-defined]
     await asyncio.sleep(0)
-    assert rig.keeper.watch.lag() > 1.0
+    assert rig.watch.lag() > 1.0
 
 
 async def test_a_deadline_is_checked_on_the_loop_when_it_is_due(rig: Rig):
@@ -243,9 +274,9 @@ async def test_a_body_that_is_given_up_is_not_renewed_and_its_lease_lapses(rig: 
 
 async def test_a_process_with_an_abandoned_body_counts_as_wedged(rig: Rig):
     _, body = rig.flight()
-    assert not rig.keeper.wedged
+    assert not rig.watch.wedged
     body.abandoned = True
-    assert rig.keeper.wedged
+    assert rig.watch.wedged
 
 
 async def test_stop_ends_the_thread_and_closes_its_connection():
