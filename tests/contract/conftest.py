@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.contract.frozen import frozen_database
-from tests.contract.harness import Harness, memory_harness, postgres_harness
+from tests.contract.harness import Harness, PostgresHarness, memory_harness, postgres_harness
 from tests.contract.recording import Calls, contract_methods
 from tests.support.servers import Server
 
@@ -18,20 +19,29 @@ HERE = Path(__file__).parent
 CALLS = pytest.StashKey[dict[str, Calls]]()
 
 
-@pytest.fixture(scope="session")
-def frozen_url(pg: Server) -> str:
-    return frozen_database(pg)
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def postgres(request: pytest.FixtureRequest, pg: Server) -> AsyncGenerator[PostgresHarness]:
+    calls = request.config.stash[CALLS]["postgres"]
+    async with postgres_harness(frozen_database(pg), calls) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def postgres_case(postgres: PostgresHarness) -> AsyncGenerator[Harness]:
+    async with postgres.one_case():
+        yield postgres
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def memory_case(request: pytest.FixtureRequest) -> AsyncGenerator[Harness]:
+    async with memory_harness(request.config.stash[CALLS]["memory"]) as made:
+        yield made
 
 
 @pytest.fixture(params=KINDS)
-async def harness(request: pytest.FixtureRequest) -> AsyncGenerator[Harness]:
-    calls = request.config.stash[CALLS][request.param]
-    if request.param == "memory":
-        async with memory_harness(calls) as made:
-            yield made
-    else:
-        async with postgres_harness(request.getfixturevalue("frozen_url"), calls) as made:
-            yield made
+def harness(request: pytest.FixtureRequest) -> Harness:
+    made: Harness = request.getfixturevalue(f"{request.param}_case")
+    return made
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # xdist's controller collects nothing; what its workers called is gathered below.
+    # One loop for all, so that the Postgres client keeps its connections from case to case.
+    for item in items:
+        if item.path.parent == HERE and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     config.stash[_WHOLE] = {path.name for path in HERE.glob("test_*.py")} <= {item.path.name for item in items}
 
 

@@ -83,21 +83,27 @@ select relname from pg_class
 
 
 class PostgresHarness(Harness):
-    def __init__(
-        self, url: str, calls: Calls, admin: asyncpg.Connection[Any], stack: contextlib.AsyncExitStack
-    ) -> None:
+    """One client for many cases, each of which finds an empty store."""
+
+    def __init__(self, url: str, calls: Calls, admin: asyncpg.Connection[Any]) -> None:
         self._url = url
         self._calls = calls
         self._admin = admin
-        self._stack = stack
+        self._guests = contextlib.AsyncExitStack()
 
     async def advance(self, by: timedelta) -> None:
         await self._admin.execute("update standing.clock set time = time + $1", by)
 
     async def second(self) -> Driver:
+        return await self.client(self._guests)
+
+    async def write_state(self, id: UUID, word: str) -> None:
+        await self._admin.execute("update public.x_jobs set state = $2 where id = $1", id, word)
+
+    async def client(self, until: contextlib.AsyncExitStack) -> Driver:
         driver = PostgresDriver(self._url, "public")
         await driver.open("app")
-        self._stack.push_async_callback(driver.close)
+        until.push_async_callback(driver.close)
 
         def look_again(name: str) -> None:
             # What a process remembers of the streams is a second old at most; here no time passes by itself.
@@ -112,8 +118,12 @@ class PostgresHarness(Harness):
         await self._admin.execute("; ".join(f"delete from public.{found['relname']}" for found in tables))
         await self._admin.execute("update standing.clock set time = $1", time)
 
-    async def write_state(self, id: UUID, word: str) -> None:
-        await self._admin.execute("update public.x_jobs set state = $2 where id = $1", id, word)
+    @contextlib.asynccontextmanager
+    async def one_case(self) -> AsyncGenerator[None]:
+        await self.empty(datetime.now(UTC).replace(microsecond=0))
+        async with self._guests:
+            yield
+        self._guests = contextlib.AsyncExitStack()
 
 
 @contextlib.asynccontextmanager
@@ -129,7 +139,6 @@ async def postgres_harness(url: str, calls: Calls) -> AsyncGenerator[PostgresHar
     async with contextlib.AsyncExitStack() as stack:
         admin = await asyncpg.connect(url)
         stack.push_async_callback(admin.close)
-        harness = PostgresHarness(url, calls, admin, stack)
-        await harness.empty(datetime.now(UTC).replace(microsecond=0))
-        harness.driver = await harness.second()
+        harness = PostgresHarness(url, calls, admin)
+        harness.driver = await harness.client(stack)
         yield harness

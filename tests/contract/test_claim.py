@@ -101,6 +101,15 @@ async def test_jobs_to_skip_are_skipped(harness: Harness) -> None:
     assert (await take_one(harness)).id == skipped
 
 
+async def test_a_job_of_a_capped_lane_is_not_claimed_without_a_slot(harness: Harness) -> None:
+    capped = await put(harness, lane="n:charge")
+    free = await put(harness)
+    before = await row(harness, capped)
+    assert [claimed.id for claimed in await take(harness)] == [free]
+    assert await take(harness) == []
+    assert await row(harness, capped) == before
+
+
 async def test_a_running_job_is_not_claimed_again(harness: Harness) -> None:
     claimed = await put_and_take(harness)
     await harness.advance(10 * LEASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -114,6 +115,39 @@ async def test_many_are_answered_in_the_order_given(harness: Harness) -> None:
     answers = await harness.driver.enqueue(jobs)
     assert [answer.id for answer in answers] == [jobs[0].id, held, jobs[2].id, jobs[3].id]
     assert [answer.state for answer in answers] == ["ready", "ready", "ready", "delayed"]
+
+
+async def test_a_large_batch_is_inserted_and_deduped_as_a_small_one(harness: Harness) -> None:
+    held = {key: await put(harness, idempotency_key=key) for key in ("k-7", "k-250")}
+    jobs = [job(idempotency_key=f"k-{n % 280}", input=f'{{"n":  {n}}}', priority=n % 3) for n in range(300)]
+    answers = await harness.driver.enqueue(jobs)
+    first: dict[str, object] = dict(held)
+    for given, answer in zip(jobs, answers, strict=True):
+        key = given.idempotency_key or ""
+        assert answer.deduped is (key in first)
+        assert answer.id == first.setdefault(key, given.id)
+    assert len(first) == 280
+    assert len((await harness.driver.inspect.jobs(ANY, limit=500)).rows) == 280
+    assert await harness.driver.inspect.input(jobs[279].id) == '{"n":  279}'
+    claimed = await take(harness, queues={"default": 500}, limit=500)
+    assert [(-c.priority, c.run_at, c.id) for c in claimed] == sorted((-c.priority, c.run_at, c.id) for c in claimed)
+    assert len(claimed) == 280
+
+
+async def test_a_large_batch_without_keys_is_all_new(harness: Harness) -> None:
+    jobs = [job(delay=HOUR if n % 2 else None) for n in range(200)]
+    answers = await harness.driver.enqueue(jobs)
+    assert [answer.id for answer in answers] == [given.id for given in jobs]
+    assert [answer.state for answer in answers] == ["ready", "delayed"] * 100
+    assert not any(answer.deduped for answer in answers)
+
+
+async def test_a_large_batch_in_a_transaction_vanishes_with_it(harness: Harness) -> None:
+    with contextlib.suppress(LookupError):
+        async with harness.driver.transaction() as tx:
+            await harness.driver.enqueue([job(idempotency_key=f"k-{n}") for n in range(200)], tx=tx)
+            raise LookupError
+    assert (await harness.driver.inspect.jobs(ANY)).rows == []
 
 
 async def test_nothing_is_answered_with_nothing(harness: Harness) -> None:

@@ -22,6 +22,9 @@ from ultijobs.memory._store import Row, Store
 
 __all__ = ["claim", "next_due", "reap"]
 
+_CAPPED = "n:"
+"""Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
+
 _LEASE_LOST = "X_JOB_LEASE_LOST"
 _MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
 
@@ -65,7 +68,8 @@ def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[
 
 def _waiting(store: Store, queues: set[str], names: set[str]) -> Iterator[Row]:
     for row in store.jobs.values():
-        if row.state in {"ready", "suspended"} and row.behind is None and row.queue in queues and row.name in names:
+        waits = row.state in {"ready", "suspended"} and row.behind is None
+        if waits and row.queue in queues and row.name in names and not row.lane.startswith(_CAPPED):
             yield row
 
 
