@@ -13,6 +13,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.contract.harness import Harness
 from tests.contract.test_workers import beat
+from tests.property.asked import (
+    KEYS,
+    NAMES,
+    QUEUES,
+    STEPS,
+    TENANTS,
+    WORKERS,
+    filters,
+    indexes,
+    new_jobs,
+    policies,
+    seconds,
+    settlement_of,
+    step_of,
+)
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import (
     Beat,
@@ -23,70 +38,14 @@ from ultijobs._queue.records import (
     Outcome,
     Progress,
     RequeueAsk,
-    Settlement,
-    StepKind,
     StepStatus,
-    StepWrite,
-    StopReason,
-    UniqueMode,
     WorkerOrder,
 )
 from ultijobs._queue.views import Sort
-from ultijobs._queue.where import ANY, Field, Op, Term, Where
+from ultijobs._queue.where import ANY, Where
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-NAMES = ("charge", "refund")
-QUEUES = ("default", "billing")
-TENANTS = (None, "acme")
-# One key has one mode, as in an application: the mode belongs to the job's declaration.
-KEYS = {None: UniqueMode.LIVE, "k": UniqueMode.LIVE, "free": UniqueMode.NOT_RUNNING, "again": UniqueMode.RERUN}
-STEPS = ("load", "pack", "ship")
-SECONDS = (0, 1, 10, 60)
-WORKERS = (UUID(int=1), UUID(int=2))
-
-indexes = st.integers(0, 11)
-seconds = st.sampled_from(SECONDS).map(lambda n: timedelta(seconds=n))
-new_jobs = st.fixed_dictionaries(
-    {
-        "name": st.sampled_from(NAMES),
-        "queue": st.sampled_from(QUEUES),
-        "idempotency_key": st.sampled_from(list(KEYS)),
-        "tenant_id": st.sampled_from(TENANTS),
-        "priority": st.integers(0, 1),
-        "max_attempts": st.integers(1, 2),
-        "delay": st.none() | seconds,
-    }
-)
-policies = st.builds(
-    CrashPolicy,
-    name=st.just("charge"),
-    backoff=st.sampled_from(["fixed", "linear", "exponential"]),
-    delay=seconds,
-    max_delay=st.just(timedelta(seconds=15)),
-    dead_letter=st.booleans(),
-)
-filters = st.sampled_from(
-    [
-        ANY,
-        Where((), tenant="acme"),
-        Where((Term(Field.STATE, Op.IS, ("ready", "delayed")),)),
-        Where((Term(Field.STATE, Op.IS, ("done", "dead")),)),
-        Where((Term(Field.STATE, Op.IS, ("running",), negated=True), Term(Field.QUEUE, Op.IS, ("default",)))),
-        Where((Term(Field.JOB, Op.IS, ("ch*",)), Term(Field.PRIORITY, Op.OVER, ("0",)))),
-        Where((Term(Field.REASON, Op.IS, ("lease-exhausted",)),)),
-        Where((Term(Field.KEY, Op.IS, ("again",)), Term(Field.STATE, Op.IS, ("dead",), negated=True))),
-        Where((Term(Field.STEP, Op.IS, ("pack",)),)),
-        Where(
-            (
-                Term(Field.STATE, Op.IS, ("ready", "running", "dead")),
-                Term(Field.AGE, Op.OVER, duration=timedelta(seconds=5)),
-            )
-        ),
-        Where((Term(Field.ERROR, Op.CONTAINS, ("LAPSED",)), Term(Field.STATE, Op.IS, ("dead",), negated=True))),
-    ]
-)
 
 
 class Side:
@@ -213,7 +172,7 @@ class Agreement(RuleBasedStateMachine):
         at = {self.claim_at(index): (outcome, delay) for index, outcome, delay in chosen}
         self.both(
             lambda side: side.driver.settle(
-                [_settlement(side.claims[place], outcome, delay) for place, (outcome, delay) in at.items()]
+                [settlement_of(side.claims[place], outcome, delay) for place, (outcome, delay) in at.items()]
             )
         )
 
@@ -250,7 +209,7 @@ class Agreement(RuleBasedStateMachine):
     def record(self, chosen: list[tuple[int, str, StepStatus, timedelta]]) -> None:
         self.both(
             lambda side: side.driver.record_steps(
-                [_step(side.claims[self.claim_at(index)], name, status, took) for index, name, status, took in chosen]
+                [step_of(side.claims[self.claim_at(index)], name, status, took) for index, name, status, took in chosen]
             )
         )
 
@@ -385,46 +344,6 @@ def _differences(model: Any, real: Any, path: str = "") -> Iterator[str]:
             yield from _differences(one, other, f"{path}[{at}]")
     elif model != real:
         yield f"{path or 'the answer'}: memory says {model!r}, Postgres {real!r}"
-
-
-def _settlement(claimed: ClaimedJob, outcome: Outcome, delay: timedelta) -> Settlement:
-    stops = outcome in {Outcome.DEAD, Outcome.FAILED}
-    failed = stops or outcome is Outcome.RETRIED
-    return Settlement(
-        claimed.id,
-        claimed.run_id,
-        claimed.lease_no,
-        outcome,
-        claimed.attempt,
-        "w-1",
-        claimed.queue,
-        claimed.unique,
-        claimed.lane,
-        delay=delay,
-        run_at=claimed.claimed_at + delay if outcome is Outcome.SUSPENDED else None,
-        stop_reason=StopReason.TERMINAL if stops else None,
-        error_code="X_BROKEN" if failed else None,
-        fingerprint=f"{claimed.name}-7f" if failed else None,
-        error=f"X_BROKEN: {claimed.attempt}" if failed else None,
-    )
-
-
-def _step(claimed: ClaimedJob, name: str, status: StepStatus, took: timedelta) -> StepWrite:
-    kinds = {StepStatus.SLEEPING: StepKind.SLEEP, StepStatus.WAITING: StepKind.WAIT}
-    waits = status in kinds
-    return StepWrite(
-        claimed.id,
-        claimed.run_id,
-        claimed.lease_no,
-        name,
-        kinds.get(status, StepKind.RUN),
-        status,
-        STEPS.index(name),
-        output="1" if status is StepStatus.COMPLETED else None,
-        error="no" if status is StepStatus.FAILED else None,
-        took=took,
-        wake_in=took if waits else None,
-    )
 
 
 def _cause(cause: Any) -> Any:
