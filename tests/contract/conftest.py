@@ -54,7 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.parent == HERE and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-    config.stash[_WHOLE] = {path.name for path in HERE.glob("test_*.py")} <= {item.path.name for item in items}
+    picked = config.getoption("keyword") or config.getoption("markexpr")
+    config.stash[_WHOLE] = not picked and {p.name for p in HERE.glob("test_*.py")} <= {item.path.name for item in items}
 
 
 _WHOLE = pytest.StashKey[bool]()
