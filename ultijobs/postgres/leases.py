@@ -52,7 +52,8 @@ update {{schema}}.x_jobs j
            from u where u.id = j.id)
  where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
 
-# Reads all running rows, which are as many as there are slots in the fleet.
+# Reads all running rows, which are as many as there are slots in the fleet, and all twins: those whose predecessor
+# ended in the moment they were inserted, or was deleted by hand, are let go.
 REAP: Final = f"""\
 with c as materialized (
   select j.id, j.run_id, j.name, j.queue, j.lease_no, j.attempt, j.max_attempts, j.worker_id, j.started_at,
@@ -101,27 +102,23 @@ moved as (
   returning j.id, j.state, j.run_at, j.queue),
 ended as (select moved.id from moved where moved.state in ('dead', 'failed')),
 {RELEASE},
+orphans as materialized (
+  select w.id from {{schema}}.x_jobs w
+   where w.behind is not null
+     and not exists (select from {{schema}}.x_jobs a
+                      where a.id = w.behind and a.state in ('ready', 'running', 'suspended'))
+   limit $1::int for no key update skip locked),
+unbound as (
+  update {{schema}}.x_jobs w set behind = null, run_at = greatest(w.run_at, now()), updated_at = now()
+   where w.id = any(array(select o.id from orphans o)) returning w.queue, w.run_at),
 due as (
   select pg_notify('{{channel}}', 'q:' || f.queue)::text as said
-    from (select distinct moved.queue from moved where moved.state = 'ready' and moved.run_at <= now()) f)
+    from (select moved.queue from moved where moved.state = 'ready' and moved.run_at <= now()
+          union select unbound.queue from unbound where unbound.run_at <= now()) f)
 select c.id, c.run_id, c.name, c.queue, c.lease_no, c.attempt, c.worker_id,
        case when moved.state = 'ready' and moved.run_at > now() then 'delayed' else moved.state end as state
   from c join moved on moved.id = c.id
  where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0"""
-
-# Twins whose predecessor ended in the moment they were inserted, or was deleted by hand.
-SWEEP: Final = """\
-with o as materialized (
-  select w.id from {schema}.x_jobs w
-   where w.behind is not null
-     and not exists (select from {schema}.x_jobs a
-                      where a.id = w.behind and a.state in ('ready', 'running', 'suspended'))
-   limit $1::int for no key update skip locked),
-freed as (
-  update {schema}.x_jobs w set behind = null, run_at = greatest(w.run_at, now()), updated_at = now()
-   where w.id = any(array(select o.id from o)) returning w.queue, w.run_at)
-select pg_notify('{channel}', 'q:' || f.queue)::text
-  from (select distinct freed.queue from freed where freed.run_at <= now()) f"""
 
 
 async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: int) -> list[Reaped]:
@@ -135,7 +132,6 @@ async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: i
         [policy.max_delay for policy in policies],
         [policy.dead_letter for policy in policies],
     )
-    await links.fetch(sql(SWEEP), limit)
     return [
         Reaped(
             id=row["id"],
