@@ -49,7 +49,6 @@ class Attempt:
         self._task: asyncio.Task[Any] | None = None
         self._over = False
         self._failed: tuple[BaseException, Failure, outcome.Decision] | None = None
-        self._pid = os.getpid()
 
     # -- for the keeper --------------------------------------------------------------------------------
     @property
@@ -170,14 +169,15 @@ class Attempt:
         except BaseException as raised:  # noqa: BLE001 - whatever ends the body is the outcome of the attempt
             error = raised
         finally:
-            if os.getpid() != self._pid:
+            if os.getpid() != self._host.pid:
                 # A child that the handler forked has come out of it: only the parent may speak for the claim.
                 os._exit(0 if error is None else 1)
             RUNNING.reset(token)
         self._over = True
         while task is not None and task.cancelling():
             task.uncancel()
-        self._body.close(over(self.job))
+        if self._body.runner is not None:
+            self._body.close(over(self.job))
         if self._context.children:
             self._context.signal.set(over(self.job))
             await end_children(self._context, self.job, self._host.grace.total_seconds())

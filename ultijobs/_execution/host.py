@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -63,3 +64,4 @@ class Host:
     overtime: timedelta = timedelta(minutes=10)
     output_limit: int = 1_048_576
     error_limit: int = 10_000
+    pid: int = field(default_factory=os.getpid)

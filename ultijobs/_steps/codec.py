@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
-from ultijobs._json import decode, encode
+from ultijobs._json import decode, encode, looks_storable
 from ultijobs.errors import PayloadInvalid
 
 __all__ = ["Codec", "PlainCodec", "TypedCodec", "codec_for", "codec_of"]
@@ -33,7 +33,7 @@ class PlainCodec:
     """None, bool, int, finite float, str, list and dict with str keys, of exactly these types."""
 
     def encode(self, value: Any, /, *, step: str, limit: int) -> str:
-        return encode(value, what=_what(step), fix=_ANNOTATE, limit=limit, exact=True)
+        return "null" if value is None else encode(value, what=_what(step), fix=_ANNOTATE, limit=limit, exact=True)
 
     def decode(self, text: str, /, *, step: str) -> Any:  # noqa: ARG002 - plain JSON is read whatever the step
         return decode(text)
@@ -46,6 +46,9 @@ class TypedCodec(Generic[T]):
         self._adapter = adapter
 
     def encode(self, value: Any, /, *, step: str, limit: int) -> str:
+        quick = self._quick(value, limit)
+        if quick is not None:
+            return quick
         try:
             plain = self._adapter.dump_python(value, mode="json", warnings=False)
         except Exception as error:
@@ -55,6 +58,14 @@ class TypedCodec(Generic[T]):
                 meta={"path": "$", "step": step},
             ) from error
         return encode(plain, what=_what(step), fix=_ANNOTATE, limit=limit)
+
+    def _quick(self, value: Any, limit: int) -> str | None:
+        """The text of a value that is beyond doubt; pydantic writes a number that JSON lacks as null."""
+        try:
+            text = self._adapter.dump_json(value, warnings=False)
+        except Exception:  # noqa: BLE001 - looked at again, slowly and with the path
+            return None
+        return text.decode() if len(text) <= limit and b"null" not in text and looks_storable(text) else None
 
     def decode(self, text: str, /, *, step: str) -> T:
         try:

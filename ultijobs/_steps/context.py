@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 import logging
 import math
+import threading
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
@@ -25,15 +25,27 @@ S = TypeVar("S")
 MESSAGE_LIMIT: Final = 500
 
 _log: Final = logging.getLogger("ultijobs.job")
+_making: Final = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
 class StepScope:
-    """The step whose function is running. `signal` is set when it, or its whole attempt, is to end."""
+    """The step whose function is running."""
 
-    name: str
-    run_id: UUID
-    signal: StopSignal
+    __slots__ = ("_attempt", "_signal", "name", "run_id")
+
+    def __init__(self, name: str, run_id: UUID, attempt: StopSignal) -> None:
+        self.name = name
+        self.run_id = run_id
+        self._attempt = attempt
+        self._signal: StopSignal | None = None
+
+    @property
+    def signal(self) -> StopSignal:
+        """Set when the step is over its timeout, and when its attempt is to end."""
+        if self._signal is None:
+            with _making:
+                self._signal = self._signal or StopSignal(self._attempt)
+        return self._signal
 
     @property
     def key(self) -> str:

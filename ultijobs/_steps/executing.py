@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -25,46 +25,65 @@ class Replayed:
     value: Any
 
 
-@dataclass(slots=True, eq=False)
 class Executing:
     """One call of a step's function, from the moment it may begin until its record is durable."""
 
-    name: str
-    scope: StepScope
-    codec: Codec[Any]
-    position: int
-    tries: int
-    timeout: timedelta | None
-    began: float = field(default_factory=time.monotonic)
-    deadline: float = math.inf
-    expired: bool = False
-    task: asyncio.Task[Any] | None = None
-    """The task to cancel at the deadline; None while the function runs in a thread."""
-    cancelling: int = 0
+    __slots__ = (
+        "_began",
+        "_cancelling",
+        "_position",
+        "_task",
+        "_timeout",
+        "_tries",
+        "codec",
+        "deadline",
+        "expired",
+        "name",
+        "scope",
+    )
 
-    def __post_init__(self) -> None:
-        if self.timeout is not None:
-            self.deadline = self.began + self.timeout.total_seconds()
+    def __init__(
+        self,
+        name: str,
+        scope: StepScope,
+        codec: Codec[Any],
+        *,
+        position: int,
+        tries: int,
+        timeout: timedelta | None,
+    ) -> None:
+        self.name = name
+        self.scope = scope
+        self.codec = codec
+        self.expired = False
+        self._position = position
+        self._tries = tries
+        self._timeout = timeout
+        self._began = time.monotonic()
+        self.deadline = math.inf if timeout is None else self._began + timeout.total_seconds()
+        # The task to cancel at the deadline; none while the function runs in a thread.
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
 
     def runs_here(self) -> None:
         """The function runs in the calling task, which is cancelled at the deadline."""
-        if self.timeout is not None and (task := asyncio.current_task()) is not None:
-            self.task = task
-            self.cancelling = task.cancelling()
+        if self._timeout is not None and (task := asyncio.current_task()) is not None:
+            self._task = task
+            self._cancelling = task.cancelling()
 
     def expire(self) -> None:
         """The deadline has passed: the signal is set, then the function is cancelled."""
         self.expired = True
         self.scope.signal.set(self.overrun())
-        if self.task is not None:
-            self.task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def stop_clock(self) -> None:
         """The function has ended: what is left is its record, which no deadline of the step interrupts."""
         self.deadline = math.inf
 
     def overrun(self) -> JobTimeout:
-        limit = "" if self.timeout is None else f" of {render(self.timeout)}"
+        limit = "" if self._timeout is None else f" of {render(self._timeout)}"
         return JobTimeout(
             f"the step {self.name!r} ran over its timeout{limit}",
             fix="raise step_timeout=, or split the step",
@@ -73,9 +92,9 @@ class Executing:
 
     def absorb_cancel(self) -> bool:
         """Takes back the cancel that `expire` sent; True when no other cancel came besides."""
-        if self.task is None:
+        if self._task is None:
             return True
-        return self.task.uncancel() <= self.cancelling
+        return self._task.uncancel() <= self._cancelling
 
     def record(
         self, job: ClaimedJob, status: StepStatus, *, output: str | None = None, error: str | None = None
@@ -87,9 +106,9 @@ class Executing:
             name=self.name,
             kind=StepKind.RUN,
             status=status,
-            position=self.position,
+            position=self._position,
             output=output,
             error=error,
-            tries=self.tries,
-            took=timedelta(seconds=time.monotonic() - self.began),
+            tries=self._tries,
+            took=timedelta(seconds=time.monotonic() - self._began),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from ultijobs._durations import Duration, parse, render
@@ -20,11 +21,19 @@ def stored_name(name: object) -> str:
 
     A name that looks like a derived one gets the prefix `run:`. Raises `Invariant` for what is no name.
     """
-    if not isinstance(name, str) or not name or len(name) > LONGEST_NAME or unstorable(name) is not None:
+    stored = _stored(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else None
+    if stored is None:
         raise Invariant(
             f"the step name {name!r:.100} is not a text of 1 to {LONGEST_NAME} storable characters",
             fix='name the step, such as step.run("charge", …)',
         )
+    return stored
+
+
+@lru_cache(maxsize=4_096)
+def _stored(name: str) -> str | None:
+    if not name or unstorable(name) is not None:
+        return None
     return f"run:{name}" if _DERIVED.match(name) else name
 
 

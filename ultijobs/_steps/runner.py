@@ -102,7 +102,7 @@ class Runner:
             raise
         step = Executing(
             name=key,
-            scope=StepScope(name, self.job.run_id, StopSignal(self._signal)),
+            scope=StepScope(name, self.job.run_id, self._signal),
             codec=codec,
             position=self._ledger.place(record),
             tries=1 if record is None else record.tries + 1,
