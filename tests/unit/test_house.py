@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(p for top in ("ultijobs", "cli", "tui") for p in (ROOT / top).rglob("*.py"))
-UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b|raise NotImplementedError")
 
 
 def test_no_module_grows_beyond_four_hundred_lines() -> None:
