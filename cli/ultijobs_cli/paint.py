@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +15,9 @@ from ultijobs_cli.layout import TONES, lines
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph, Table
 
 __all__ = ["paint"]
+
+_READABLE: Final = 100
+"""Cells in a line of prose."""
 
 
 def paint(stream: TextIO, blocks: Sequence[Block]) -> None:
@@ -39,7 +43,8 @@ def _lines(block: Block, width: int | None) -> list[Text]:
             widest = max((len(name) for name, _ in block.pairs), default=0)
             return [*_title(block.title), *(_pair(name, cell, widest) for name, cell in block.pairs)]
         case Paragraph():
-            return [*_title(block.title), Text(inert(block.text), style=TONES[block.tone])]
+            text = textwrap.fill(block.text, min(width or _READABLE, _READABLE)) if block.prose else block.text
+            return [*_title(block.title), Text(inert(text), style=TONES[block.tone])]
 
 
 def _title(title: str) -> list[Text]:

@@ -140,9 +140,9 @@ def _aside(report: Report, *, told: bool) -> list[Paragraph]:
 
 def _three_lines(finding: Finding) -> list[Paragraph]:
     where = f" ({finding.at})" if finding.at and finding.at not in finding.cause else ""
-    lines = [Paragraph(masked(f"{finding.code}: {finding.cause}{where}"), "red")]
+    lines = [Paragraph(masked(f"{finding.code}: {' '.join(finding.cause.split())}{where}"), "red")]
     if finding.fix:
-        lines.append(Paragraph(masked(f"fix: {finding.fix}")))
+        lines.append(Paragraph(masked(f"fix: {' '.join(finding.fix.split())}")))
     if finding.docs:
         lines.append(Paragraph(f"docs: {finding.docs}", "dim"))
     return lines

@@ -54,11 +54,12 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Text that keeps its line breaks and is never cut."""
+    """Text that keeps its line breaks and is never cut; prose is broken at blanks to be read."""
 
     text: str
     tone: Tone = ""
     title: str = ""
+    prose: bool = False
 
 
 Block = Table | Pairs | Paragraph

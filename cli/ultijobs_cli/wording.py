@@ -25,9 +25,9 @@ def duration(value: timedelta | None) -> str:
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     if days:
-        return f"{days}d{hours}h"
+        return f"{days}d{hours}h" if hours else f"{days}d"
     if hours:
-        return f"{hours}h{minutes:02}m"
+        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
     if minutes >= 10:  # noqa: PLR2004 - from here on seconds are noise
         return f"{minutes}m"
     return f"{minutes}m{seconds:02}s" if minutes else f"{seconds}s"

@@ -91,7 +91,7 @@ class Seeds:
         self.driver = MemoryDriver(self.clock)
 
     def job(self, name: str = "charge", **columns: Any) -> UUID:
-        job = NewJob(id=new_id(), name=name, input=columns.pop("input", "{}"), **columns)
+        job = NewJob(id=columns.pop("id", None) or new_id(), name=name, input=columns.pop("input", "{}"), **columns)
         asyncio.run(self.driver.enqueue([job]))
         return job.id
 

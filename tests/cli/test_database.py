@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from tests.cli.processes import Shop
@@ -70,6 +71,21 @@ def test_without_tables_every_command_names_both_versions_and_the_way_out(tmp_pa
         assert "version 0" in done.err
         assert f"version {target()}" in done.err
         assert "fix: ultijobs migrate" in done.err
+
+
+async def test_tables_of_a_later_release_that_do_not_fit_are_left_alone(tmp_path: Path, pg_url: str) -> None:
+    later = target() + 1
+    connection = await asyncpg.connect(pg_url)
+    await connection.execute(
+        f"insert into x_schema (version, compatible_from, library) values ({later}, {later}, '9.0')"
+    )
+    await connection.close()
+    shop = Shop(tmp_path, pg_url)
+    for words in (["jobs"], ENQUEUE, ["worker"], ["migrate"]):
+        done = shop.run(*words)
+        assert done.code == 4, words
+        assert f"version {later}" in done.err
+        assert f"version {target()}" in done.err
 
 
 def test_migrate_makes_the_tables_once_and_check_tells(tmp_path: Path, empty_pg_url: str) -> None:

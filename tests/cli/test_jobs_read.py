@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -146,6 +147,16 @@ def test_an_id_may_be_its_last_digits(queue: Cli, seeds: Seeds) -> None:
         assert queue("jobs", "show", ref, "--json").data["id"] == str(job)
 
 
+def test_digits_that_several_jobs_share_are_refused_with_the_ids(queue: Cli, seeds: Seeds) -> None:
+    twins = [UUID(f"01a228dc-2035-7277-901c-{head}abcdef") for head in ("000001", "000002")]
+    for twin in twins:
+        seeds.job(id=twin)
+    answer = queue("jobs", "show", "abcdef", "--json")
+    assert answer.code == 2
+    assert all(str(twin) in answer.json["findings"][0]["cause"] for twin in twins)
+    assert queue("jobs", "show", "1abcdef", "--json").data["id"] == str(twins[0])
+
+
 @pytest.mark.parametrize("verb", ["show", "why", "retry", "cancel"])
 @pytest.mark.parametrize(
     "ref", ["zebra", "12345", "abcdef123456", "01a228dc-2035-7277-901c-5255b18d17b8", "'; drop", " "]
@@ -155,6 +166,7 @@ def test_what_names_no_job_is_an_unknown_job(queue: Cli, seeds: Seeds, verb: str
     answer = queue("jobs", verb, ref, "--json")
     assert answer.code == 3
     assert answer.codes == ["X_JOB_UNKNOWN"]
+    assert answer.json["findings"][0]["at"] == ref
 
 
 def test_a_job_of_another_tenant_does_not_exist(queue: Cli, seeds: Seeds) -> None:

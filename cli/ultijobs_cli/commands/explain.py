@@ -57,8 +57,8 @@ def explain(
         },
         blocks=[
             Paragraph(f"{wanted}: {known.title}", "bold"),
-            Paragraph(told.when),
-            Paragraph(told.what_to_do, title="What to do"),
+            Paragraph(told.when, prose=True),
+            Paragraph(told.what_to_do, title="What to do", prose=True),
             Pairs(
                 (
                     ("fix", Cell(known.default_fix)),

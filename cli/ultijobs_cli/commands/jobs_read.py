@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Final
+from uuid import UUID
 
 import typer
 
+from ultijobs.errors import JobUnknown
 from ultijobs.inspection import Inspector, JobPage, JobRow, JobState, Sort, WaitingOn, Where
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
@@ -84,7 +86,7 @@ async def show(
     $ ultijobs jobs show 1f3a9c20 --input --json
     """
     async with inspector(call) as api:
-        found = await api.job(await api.find(id, tenant=tenant), tenant=tenant, with_input=payloads)
+        found = await api.job(await _find(api, id, tenant), tenant=tenant, with_input=payloads)
         now = await api.now()
     return Report(
         summary=f"{found.row.name} {found.row.id} is {found.row.state}",
@@ -99,7 +101,7 @@ async def why(call: Invocation, id: Ref, tenant: options.Tenant = None) -> Repor
     $ ultijobs jobs why 1f3a9c20
     """
     async with inspector(call) as api:
-        answer = await api.why(await api.find(id, tenant=tenant), tenant=tenant)
+        answer = await api.why(await _find(api, id, tenant), tenant=tenant)
         now = await api.now()
     on = "nothing" if answer.waiting_on is None else str(answer.waiting_on)
     pairs = (
@@ -115,6 +117,14 @@ async def why(call: Invocation, id: Ref, tenant: options.Tenant = None) -> Repor
         data=columns(answer),
         blocks=[Pairs(pairs)],
     )
+
+
+async def _find(api: Inspector, ref: str, tenant: str | None) -> UUID:
+    try:
+        return await api.find(ref, tenant=tenant)
+    except JobUnknown as error:
+        error.meta["at"] = ref
+        raise
 
 
 async def _rows(api: Inspector, where: Where, *, sort: Sort, after: str | None, limit: int) -> JobPage:

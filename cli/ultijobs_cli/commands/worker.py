@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultijobs import _log
-from ultijobs._worker.processes import supervise
 from ultijobs.errors import UltijobsError
 from ultijobs_cli import options
 from ultijobs_cli.command import Invocation
@@ -80,6 +80,8 @@ def worker(
         from ultijobs import Worker  # noqa: PLC0415 - no other command runs jobs
 
         return _run(Worker(app, queues=served, concurrency=concurrency, name=name, **spans))
+    from ultijobs._worker.processes import supervise  # noqa: PLC0415 - as the worker
+
     words = [f"--app={application(call.flags)}", f"--log-format={form}", f"--concurrency={concurrency}"]
     words += [f"--lease={lease}", f"--grace={grace}", f"--poll={poll}"]
     words += [] if served is None else [f"--queues={','.join(served)}"]
@@ -95,6 +97,9 @@ def _run(working: Worker) -> Report:
             runner.run(working.run())
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
+    except Exception as error:
+        _log.emit(logging.CRITICAL, "jobs.worker.failed", "the worker ends", exc_info=error)
+        raise
     return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
 
 
