@@ -29,8 +29,8 @@ def _holds(store: Store, row: Row, term: Term, now: datetime) -> bool:
     if term.op in {Op.OVER, Op.UNDER}:
         return _beyond(term.op, row.priority, int(term.values[0]))
     if term.op is Op.CONTAINS:
-        error = (row.last_error or "").casefold()
-        return any(value.casefold() in error for value in term.values)
+        error = row.last_error
+        return error is not None and any(value.casefold() in error.casefold() for value in term.values)
     have = _have(store, row, term, now)
     return any(_one_is(term.field, text, term.values) for text in have if text is not None)
 
