@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ultijobs.inspection import JobDetail, JobState, Plan
 from ultijobs_tui import format as fmt
+from ultijobs_tui.present.jobs import waits_for
 from ultijobs_tui.table import Tone
 
 __all__ = ["Following"]
@@ -33,7 +34,8 @@ class Following:
         if row.state in {JobState.DEAD, JobState.FAILED} and row.updated_at <= plan.as_of:
             return f"{name}: retried …", Tone.PLAIN
         if row.state in {JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.SUSPENDED}:
-            return f"{name}: {row.state}, attempt {row.attempt}/{row.max_attempts} …", Tone.PLAIN
+            waits = f" · waits for {waits_for(row)}" if row.waiting_on is not None else ""
+            return f"{name}: {row.state}, attempt {row.attempt}/{row.max_attempts}{waits} …", Tone.PLAIN
         self._watched = None
         if row.state == JobState.DONE:
             return f"✓ {name} is done{': r retries the rest' if one else ''}", Tone.GOOD

@@ -45,6 +45,11 @@ class CockpitScreen(Screen[None]):
     def desk(self) -> Desk:
         return cast("Desk", self.app)
 
+    @property
+    def alive(self) -> bool:
+        """True between its first and its last moment on the stack; a late message finds no widget after that."""
+        return self._composed and self.display and self.is_attached
+
     # -- for subclasses --------------------------------------------------------------------------------
     @abstractmethod
     def needs(self) -> Needs: ...
@@ -118,14 +123,14 @@ class CockpitScreen(Screen[None]):
 
     def receive(self, frame: Frame | None) -> None:
         """Shows a frame; one that answers another question only feeds the bars."""
-        if not self._composed:
+        if not self.alive:
             return
         if frame is not None and frame.answers(self.needs()):
             self.show(frame)
         self.bars()
 
     def bars(self) -> None:
-        if not self._composed:
+        if not self.alive:
             return
         desk, look = self.desk, self.desk.look()
         status = desk.status(marks=self.marks_shown())
@@ -152,6 +157,8 @@ class CockpitScreen(Screen[None]):
 
     def action_do(self, id: str) -> None:
         """Does what a key means, or says why not."""
+        if not self.alive:
+            return
         action = BY_ID[id]
         reason = self.refusal(action)
         if reason is None and action.stops and self.grid.cursor.displaced:
@@ -187,8 +194,9 @@ class CockpitScreen(Screen[None]):
         self.action_do("open")
 
     def on_grid_moved(self, event: Grid.Moved) -> None:
-        self.moved(event.grid)
-        self.bars()
+        if self.alive:
+            self.moved(event.grid)
+            self.bars()
 
     def moved(self, grid: Grid) -> None:
         """The cursor of `grid` is on another row."""

@@ -105,7 +105,7 @@ class DeadScreen(CockpitScreen):
 
     def receive(self, frame: Frame | None) -> None:
         super().receive(frame)
-        if frame is not None and self._composed and not frame.answers(self.needs()) and frame.causes is not None:
+        if frame is not None and self.alive and not frame.answers(self.needs()) and frame.causes is not None:
             self._causes = frame.causes
             self._grid.set_table(cause_table(frame, self.desk.look()))
             self._go_wanted()

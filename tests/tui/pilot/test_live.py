@@ -1,0 +1,191 @@
+"""The cockpit on a real queue, on each driver: what is there is shown, what is pressed is done and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.tui.driving import QUICK, Driver
+from ultijobs._connect import driver_for
+from ultijobs._ids import new_id
+from ultijobs._queue.driver import Driver as Queue
+from ultijobs._queue.records import ClaimAsk, NewJob, Outcome, Settlement, StepKind, StepStatus, StepWrite, StopReason
+from ultijobs.inspection import ANY, Inspector
+from ultijobs_tui.app import Cockpit
+from ultijobs_tui.desk import Settings
+from ultijobs_tui.source import LiveSource
+
+STRIPE = "TimeoutError: POST /v1/charges timed out after 10s"
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return "memory:" if request.param == "memory" else request.getfixturevalue("pg_url")
+
+
+@asynccontextmanager
+async def on_queue(url: str, settings: Settings | None = None) -> AsyncGenerator[tuple[Driver, Queue]]:
+    queue = driver_for(url)
+    await queue.open("tui")
+    try:
+        source = LiveSource(Inspector(queue, actor="ops@bastion", source="tui"))
+        app = Cockpit(source, settings, budget=QUICK)
+        async with app.run_test(size=(120, 36)) as pilot:
+            driver = Driver(app, pilot, source)
+            await driver.until(lambda: app.last_frame is not None)
+            yield driver, queue
+    finally:
+        await queue.close()
+
+
+async def dead_jobs(queue: Queue, count: int) -> list[UUID]:
+    """Jobs of one cause: a stored step, a failed one, all attempts used."""
+    jobs = [
+        NewJob(new_id(), "charge_invoice", "{}", queue="billing", tenant_id=f"t{n}", max_attempts=1)
+        for n in range(count)
+    ]
+    await queue.enqueue(jobs)
+    ask = ClaimAsk("w-03", {"billing": count}, ("charge_invoice",), count, timedelta(seconds=30))
+    claims = await queue.claim(ask)
+    for claim in claims:
+        write = StepWrite(claim.id, claim.run_id, claim.lease_no, "load", StepKind.RUN, StepStatus.COMPLETED, 1, "1")
+        failed = StepWrite(
+            claim.id, claim.run_id, claim.lease_no, "charge", StepKind.RUN, StepStatus.FAILED, 2, error=STRIPE
+        )
+        await queue.record_steps([write, failed])
+    await queue.settle(
+        [
+            Settlement(
+                c.id, c.run_id, c.lease_no, Outcome.DEAD, 1, "w-03", "billing",
+                stop_reason=StopReason.ATTEMPTS_EXHAUSTED, error_code="builtins.TimeoutError",
+                fingerprint="7f3a91c2d4e5", error=STRIPE, traceback=f"Traceback:\n{STRIPE}",
+            )
+            for c in claims
+        ]
+    )  # fmt: skip
+    return [claim.id for claim in claims]
+
+
+async def test_a_cause_is_found_opened_and_retried_from_the_screen(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        ids = await dead_jobs(queue, 3)
+        await driver.sees("dead letters", "7f3a TimeoutError")
+        await driver.press("r")
+        dialog = await driver.dialog()
+        assert dialog.plan.matched.value == 3
+        await driver.press("tab", "enter")
+        await driver.sees("retried 3")
+        page = await queue.inspect.jobs(ANY)
+        assert {row.id for row in page.rows if row.state == "ready"} == set(ids)
+        [entry] = await queue.inspect.activity()
+        assert (entry.actor, entry.source, entry.action, entry.done) == ("ops@bastion", "tui", "retry", 3)
+
+
+async def test_a_run_shows_its_steps_and_its_attempt_and_is_retried_from_a_step(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        [job] = await dead_jobs(queue, 1)
+        await driver.press("5")
+        await driver.sees("jobs of 7f3a", job.hex[-8:])
+        await driver.press("tab", "enter")
+        await driver.sees("✓ stored", "✗ failed", "w-03", "keeps load · runs again charge")
+        await driver.press("g", "r")
+        dialog = await driver.dialog()
+        assert dialog.plan.options.from_step == "load"
+        await driver.press("tab", "enter")
+        await driver.sees("ready, attempt 0/1 · waits for no worker")
+        assert (await queue.inspect.steps((await queue.inspect.job(job)).run_id)) == []
+
+
+async def test_a_queue_is_paused_with_a_reason_and_resumed(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        await queue.enqueue([NewJob(new_id(), "charge_invoice", "{}", queue="billing")])
+        await driver.press("2")
+        await driver.sees("billing", "NO WORKER")
+        await driver.press("p")
+        dialog = await driver.dialog()
+        dialog.query_one("#reason").focus()
+        await driver.press(*"down", "tab", "tab", "tab", "enter")
+        await driver.sees("PAUSED", 'by ops@bastion "down"')
+        [row] = [q for q in await queue.inspect.queues() if q.queue == "billing"]
+        assert (row.state, row.paused_by, row.pause_reason) == ("paused", "ops@bastion", "down")
+        await driver.press("u")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.sees("resumed queue billing")
+        [row] = [q for q in await queue.inspect.queues() if q.queue == "billing"]
+        assert row.state != "paused"
+
+
+async def test_a_waiting_job_is_asked_why_and_cancelled(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        job = new_id()
+        await queue.enqueue([NewJob(job, "send_fax", "{}", queue="legacy")])
+        await driver.press("3")
+        await driver.sees("send_fax", "no worker")
+        await driver.press("h")
+        await driver.sees("waits for  no-worker", "ultijobs worker --queues legacy")
+        await driver.press("escape", "X")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.sees("cancelled 1")
+        assert (await queue.inspect.job(job)).state == "cancelled"
+
+
+async def test_a_refresh_costs_at_most_six_statements(pg_url: str) -> None:
+    async with on_queue(pg_url) as (driver, queue):
+        await dead_jobs(queue, 3)
+        await driver.sees("7f3a")
+        statements = 0
+
+        async def counted(self, *args, real=asyncpg.Connection.fetch, **kw):
+            nonlocal statements
+            statements += 1
+            return await real(self, *args, **kw)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "fetch", counted)
+            source = driver.app.source
+            before = statements
+            await source.fetch(driver.app.screen.needs())
+        assert 0 < statements - before <= 6
+
+
+async def test_a_server_that_cuts_every_connection_is_outlived(pg_url: str) -> None:
+    async with on_queue(pg_url) as (driver, queue):
+        await dead_jobs(queue, 1)
+        await driver.sees("7f3a", "● LIVE")
+        admin = await asyncpg.connect(pg_url)
+        for _ in range(3):
+            await admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid()"
+            )
+        await admin.close()
+        asked = driver.app.poller.fetches
+        await driver.until(lambda: driver.app.poller.fetches > asked + 2)
+        await driver.sees("● LIVE", "7f3a")
+
+
+async def test_a_query_that_hangs_does_not_hold_the_cockpit(pg_url: str) -> None:
+    """The tables are locked: the data ages, the keys still work, leaving is at once."""
+    async with on_queue(pg_url) as (driver, queue):
+        await dead_jobs(queue, 1)
+        await driver.sees("7f3a")
+        blocker = await asyncpg.connect(pg_url)
+        transaction = blocker.transaction()
+        await transaction.start()
+        await blocker.execute("lock table x_jobs in access exclusive mode")
+        asked = driver.app.poller.fetches
+        await driver.until(lambda: driver.app.poller.fetches > asked)
+        await driver.press("question_mark")
+        await driver.sees("the list")
+        await driver.press("escape")
+        await driver.press("q")
+        await driver.until(lambda: not driver.app.is_running)
+        await transaction.rollback()
+        await blocker.close()

@@ -1,0 +1,101 @@
+"""The way in: flags are checked before anything opens, `--once` is plain text, leaving is prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.tui import data
+from tests.tui.fake import FakeSource, empty_source
+from ultijobs.errors import FilterInvalid, Invariant
+from ultijobs_tui.entry import Options, print_once, run
+from ultijobs_tui.source import title_of
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [(Options(view="nowhere"), Invariant), (Options(where="stat:dead"), FilterInvalid)],
+)
+def test_flags_that_cannot_be_used_are_refused_before_anything_opens(options: Options, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        run("nothing-is-opened:", options=options)
+
+
+async def test_once_prints_incident_as_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    await print_once(FakeSource())
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    for words in ("3,902 dead letters", "7f3a TimeoutError", 'PAUSED by ops "provider down"', "no worker serves queue"):
+        assert words in text
+
+
+async def test_once_says_so_when_nothing_is_stuck(capsys: pytest.CaptureFixture[str]) -> None:
+    await print_once(empty_source())
+    assert "Nothing is stuck. oldest ready 0.8s · 0 dead" in capsys.readouterr().out
+
+
+async def test_once_in_ascii_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    await print_once(FakeSource(), ascii_only=True)
+    assert capsys.readouterr().out.isascii()
+
+
+async def test_once_shows_hostile_text_inert(capsys: pytest.CaptureFixture[str]) -> None:
+    stuck = [replace(data.stuck()[2], why="\x1b[2J\x07 PAUSED \u202eby")]
+    await print_once(FakeSource(overview=data.overview(stuck)))
+    assert "\\x1b[2J\\x07 PAUSED \\u202eby" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("url", "title"),
+    [
+        ("postgresql://ops@db-eu-1:5432/shop", "db-eu-1/shop"),
+        ("postgresql://db:6432/shop?pgbouncer=1", "db:6432/shop"),
+        ("postgresql:///postgres?host=/tmp/demo/run", "demo/postgres"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_the_title_is_host_and_database(url: str, title: str) -> None:
+    assert title_of(url) == title
+
+
+def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang() -> None:
+    """A teardown that never ends: the watch that `run` sets ends the process, with its exit code."""
+    script = """
+        import asyncio, time
+        from ultijobs_tui import entry
+
+        class Hanging:
+            async def __aenter__(self):
+                await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+                asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)
+                return self
+            async def __aexit__(self, *_):
+                await asyncio.sleep(60)
+
+        async def shown(source, options):
+            print("left", time.monotonic(), flush=True)
+            return 0
+
+        entry.Inspector.connect = lambda *a, **k: Hanging()
+        entry.LiveSource = lambda inspector: inspector
+        entry.run_source = shown
+        entry.run("memory:")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=30, check=False
+    )
+    ended = time.monotonic()
+    assert done.returncode == 0, done.stderr
+    assert ended - float(done.stdout.split()[1]) < 3
+
+
+async def test_the_command_line_loads_no_screen() -> None:
+    script = "import sys, ultijobs_cli.app; sys.exit('textual' in sys.modules)"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    assert await process.wait() == 0
