@@ -1,24 +1,20 @@
 """The lease keeper: what it renews, when it gives a lease up, and that it outlives a blocked loop."""
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from tests.support.eventually import eventually
+from tests.unit.worker.flights import FakeBody, claimed
 from ultijobs._execution.ending import Ending
 from ultijobs._ids import new_id
 from ultijobs._queue.records import (
     Beat,
     BeatAnswer,
-    ClaimedJob,
-    Settlement,
-    UniqueMode,
-    Verdict,
     WorkerBeat,
     WorkerOrder,
 )
@@ -30,37 +26,6 @@ from ultijobs._worker.trouble import Trouble
 from ultijobs._worker.watch import LoopWatch
 
 LEASE = timedelta(seconds=0.6)
-
-
-class FakeBody:
-    def __init__(self, job: ClaimedJob) -> None:
-        self.job = job
-        self.due = math.inf
-        self.ends: list[tuple[Ending, float, int]] = []
-        self.checks = 0
-        self.renewable = True
-        self.unreadable = False
-        self.tasks: list[asyncio.Task[None]] = []
-        self.abandoned = False
-
-    def beat(self, now: float) -> Beat | None:
-        return Beat(self.job.id, self.job.lease_no) if self.renewable else None
-
-    def check(self) -> None:
-        self.checks += 1
-        self.due = math.inf
-
-    def cancel(self, why: Ending) -> None:
-        self.ends.append((why, time.monotonic(), threading.get_ident()))
-
-    def hand_back(self) -> Settlement | None:
-        return None
-
-    async def run(self) -> Settlement | None:
-        return None
-
-    async def confirm(self, verdict: Verdict) -> None:
-        return None
 
 
 class FakeLink:
@@ -115,13 +80,7 @@ class Rig:
         )
 
     def flight(self, lease_no: int = 1) -> tuple[Flight, FakeBody]:
-        now = datetime.now(UTC)
-        own = new_id()
-        job = ClaimedJob(
-            id=own, run_id=own, name="mail", queue="default", tenant_id=None, lane="", priority=0, attempt=1,
-            max_attempts=3, claims=1, lease_no=lease_no, input="null", unique=UniqueMode.LIVE, run_at=now,
-            created_at=now, claimed_at=now,
-        )  # fmt: skip
+        job = claimed(lease_no)
         body = FakeBody(job)
         flight = Flight(job, body, time.monotonic() + LEASE.total_seconds() - margin_of(LEASE))
         self.roster.add(flight)
