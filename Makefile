@@ -55,7 +55,8 @@ acceptance: wheel ## The built wheel in an environment of its own, with real pro
 	$(PYTHON) -m venv --clear build/wheel-venv
 	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[embedded]" --group dev
-	build/wheel-venv/bin/python -Im pytest -o pythonpath=tests tests/acceptance
+	echo "$(CURDIR)" > "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
+	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im pytest -o pythonpath= tests/acceptance
 
 scenarios: $(STAMP) ## The scenarios with the waits of production
 	ULTIJOBS_TEST_REAL_TIME=1 $(BIN)/pytest tests/acceptance tests/integration

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import lru_cache
 from importlib import metadata
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -24,18 +25,11 @@ class Audit(BaseModel):
     round: int = Field(ge=1)
 
 
-class Entry(BaseModel):
-    """One line of a RECORD that carries a hash."""
-
-    path: str
-    sha256: str
-
-
 class Listing(BaseModel):
-    """What a RECORD lists, cut into chunks. `unlisted` counts the lines without a hash, such as RECORD itself."""
+    """How long a RECORD is. `unlisted` counts its lines without a hash, such as RECORD itself."""
 
     version: str
-    chunks: list[list[Entry]]
+    chunks: int
     unlisted: int
 
 
@@ -88,37 +82,55 @@ class DistributionGone(UltijobsError):
     default_fix = "enqueue the audit of a distribution that `pip list` shows"
 
 
-def read_record(name: str) -> Listing:
-    """Parses the RECORD of a distribution."""
+class Record(NamedTuple):
+    """A parsed RECORD: path and sha256 of each file that it hashes, and the number of its other lines."""
+
+    version: str
+    files: tuple[tuple[str, str], ...]
+    unlisted: int
+
+
+@lru_cache(maxsize=16)
+def parse_record(name: str) -> Record:
+    """The RECORD of an installed distribution. Raises `DistributionGone`."""
     try:
         distribution = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         raise DistributionGone(f"{name} is not installed") from None
-    files = distribution.files
-    if files is None:
+    listed = distribution.files
+    if listed is None:
         raise DistributionGone(f"{name} has no RECORD")
-    entries = [
-        Entry(path=str(distribution.locate_file(file)), sha256=file.hash.value)
-        for file in files
+    files = tuple(
+        (str(distribution.locate_file(file)), file.hash.value)
+        for file in listed
         if file.hash is not None and file.hash.mode == "sha256"
-    ]
-    chunks = [entries[start : start + CHUNK] for start in range(0, len(entries), CHUNK)]
-    return Listing(version=distribution.version, chunks=chunks, unlisted=len(files) - len(entries))
+    )
+    return Record(distribution.version, files, len(listed) - len(files))
 
 
-def hash_files(entries: list[Entry]) -> Tally:
-    """Hashes each file and compares it with its entry."""
+def read_record(name: str) -> Listing:
+    """Says how much there is to hash."""
+    record = parse_record(name)
+    return Listing(version=record.version, chunks=-(-len(record.files) // CHUNK), unlisted=record.unlisted)
+
+
+def hash_chunk(name: str, version: str, number: int) -> Tally:
+    """Hashes the files of one chunk, counted from 1, and compares each with its line of the RECORD."""
+    record = parse_record(name)
+    if record.version != version:
+        raise DistributionGone(f"{name} {version} was replaced by {record.version} during its audit")
+    files = record.files[(number - 1) * CHUNK : number * CHUNK]
     size = 0
-    for entry in entries:
+    for path, sha256 in files:
         try:
-            with open(entry.path, "rb") as file:  # noqa: PTH123 - thousands of files: no Path object for each
+            with open(path, "rb") as file:  # noqa: PTH123 - thousands of files: no Path object for each
                 digest = hashlib.file_digest(file, "sha256").digest()
                 size += file.tell()
         except OSError as error:
-            raise FileUnreadable(f"{entry.path}: {error.strerror or error}") from error
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != entry.sha256:
-            raise FileAltered(f"{entry.path} does not match its RECORD")
-    return Tally(files=len(entries), bytes=size)
+            raise FileUnreadable(f"{path}: {error.strerror or error}") from error
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != sha256:
+            raise FileAltered(f"{path} does not match its RECORD")
+    return Tally(files=len(files), bytes=size)
 
 
 @job(
@@ -134,9 +146,9 @@ async def audit_distribution(input: Audit, step: Step, ctx: Context[Services]) -
     """Reads the RECORD, hashes the files chunk by chunk, stores one report."""
     listing = await step.run("read", read_record, input.distribution)
     tallies: list[Tally] = []
-    for number, chunk in enumerate(listing.chunks, 1):
-        tallies.append(await step.run(f"hash {number}", hash_files, chunk))
-        ctx.progress(number, len(listing.chunks), input.distribution)
+    for number in range(1, listing.chunks + 1):
+        tallies.append(await step.run(f"hash {number}", hash_chunk, input.distribution, listing.version, number))
+        ctx.progress(number, listing.chunks, input.distribution)
     report = Report(
         distribution=input.distribution,
         round=input.round,
