@@ -33,7 +33,7 @@ def _widths(table: Table, width: int | None) -> dict[int, int]:
         return natural
 
     def least(index: int) -> int:
-        return min(natural[index], _NARROWEST) if table.wide[index] else natural[index]
+        return min(natural[index], table.least[index]) if table.wide[index] else natural[index]
 
     kept = list(natural)
     while len(kept) > 1 and sum(map(least, kept)) + _GAP * (len(kept) - 1) > width:

@@ -32,6 +32,8 @@ class Column(Generic[Row]):
     right: bool = False
     wide: bool = False
     """Takes what space is left, and is cut at the end."""
+    least: int = 8
+    """Cells that a wide column is given before columns of a higher rank are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Table:
     ranks: tuple[int, ...]
     right: tuple[bool, ...]
     wide: tuple[bool, ...]
+    least: tuple[int, ...]
     rows: tuple[tuple[Cell, ...], ...]
     empty: str
 
@@ -72,6 +75,7 @@ def grid(rows: Sequence[Row], columns: Sequence[Column[Row]], *, empty: str) -> 
         ranks=tuple(column.rank for column in columns),
         right=tuple(column.right for column in columns),
         wide=tuple(column.wide for column in columns),
+        least=tuple(column.least for column in columns),
         rows=tuple(tuple(_cell(column.value(row)) for column in columns) for row in rows),
         empty=empty,
     )

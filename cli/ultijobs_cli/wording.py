@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ultijobs.inspection import Count
 
-__all__ = ["NONE", "age", "count", "duration", "moment", "plural", "since", "tail", "text", "until"]
+__all__ = ["NONE", "age", "count", "duration", "failure", "moment", "plural", "since", "tail", "text", "until"]
 
 NONE: Final = "\u2013"
 """What stands where there is nothing."""
@@ -40,6 +40,13 @@ def text(value: str | None) -> str:
 
 def age(milliseconds: int | None) -> str:
     return NONE if milliseconds is None else duration(timedelta(milliseconds=milliseconds))
+
+
+def failure(code: str | None, error: str | None) -> str:
+    """What went wrong in one line: the code, unless the text begins with it."""
+    if code is None or (error or "").startswith(code):
+        return error or NONE
+    return f"{code}: {error}" if error else code
 
 
 def since(then: datetime | None, now: datetime) -> str:

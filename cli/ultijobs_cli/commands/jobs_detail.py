@@ -119,7 +119,7 @@ def _attempts(attempts: list[AttemptRecord], now: datetime) -> Block:
             Column("OUTCOME", lambda attempt: attempt.outcome),
             Column("ENDED", lambda attempt: f"{wording.since(attempt.ended_at, now)} ago", right=True),
             Column("WORKER", lambda attempt: wording.text(attempt.worker_id), rank=2, wide=True),
-            Column("ERROR", lambda a: Cell(" ".join(filter(None, (a.error_code, a.error))), "red"), rank=1, wide=True),
+            Column("ERROR", lambda a: Cell(wording.failure(a.error_code, a.error), "red"), rank=1, wide=True),
         ],
         empty="no attempt recorded",
     )

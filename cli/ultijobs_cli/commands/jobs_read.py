@@ -147,7 +147,7 @@ def _table(rows: list[JobRow], now: datetime) -> Block:
         Column("ATT", lambda row: f"{row.attempt}/{row.max_attempts}", rank=2, right=True),
         Column("AGE", lambda row: _age(row, now), right=True),
         *([Column[JobRow]("TENANT", lambda row: wording.text(row.tenant_id), rank=4, wide=True)] if tenants else []),
-        Column("NOTE", _note, rank=1, wide=True),
+        Column("NOTE", _note, rank=1, wide=True, least=32),
     ]
     return grid(rows, shown, empty="no jobs match")
 
@@ -164,7 +164,7 @@ def _age(row: JobRow, now: datetime) -> str:
 def _note(row: JobRow) -> str | Cell:
     """The one thing to know about the row: what it waits for, who has it, what stopped it."""
     if row.state in {JobState.DEAD, JobState.FAILED}:
-        return Cell(" ".join(filter(None, (row.stop_reason, row.error_code, row.last_error))), "red")
+        return Cell(f"{wording.text(row.stop_reason)}: {wording.failure(row.error_code, row.last_error)}", "red")
     if row.state == JobState.CANCELLED:
         return row.cancel_reason or ""
     if row.state == JobState.RUNNING:

@@ -81,7 +81,7 @@ async def causes(
                     Column[Cause]("LAST", lambda row: wording.since(row.last_at, now), right=True),
                     Column[Cause]("TENANTS", lambda row: str(row.tenants), rank=5, right=True),
                     Column[Cause]("RETRIED", _retried, rank=3, right=True),
-                    Column[Cause]("MESSAGE", lambda row: row.error or "", wide=True),
+                    Column[Cause]("MESSAGE", _message, wide=True, least=40),
                 ],
                 empty="nothing has stopped",
             )
@@ -173,6 +173,11 @@ async def activity(
             )
 
         return await watching(call, look, watch=watch)
+
+
+def _message(row: Cause) -> str:
+    """The error without its code, which has a column of its own."""
+    return (row.error or "").removeprefix(f"{row.error_code}: ")
 
 
 def _retried(row: Cause) -> str:
