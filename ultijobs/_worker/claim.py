@@ -36,8 +36,8 @@ DUE_EVERY: Final = 10
 class Claimer:
     """Claims for free slots while work may be there: after a hint, a full claim, a due time, or at a poll.
 
-    `start` gets each job in claim order with the monotonic time up to which its lease is surely ours; a slot is taken
-    until `slot_freed`.
+    `start` gets the jobs of a claim in their order, with the monotonic time up to which their leases are surely ours;
+    each takes a slot until `slot_freed`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Claimer:
         settler: Settler,
         tally: Tally,
         trouble: Trouble,
-        start: Callable[[ClaimedJob, float], None],
+        start: Callable[[Sequence[ClaimedJob], float], None],
     ) -> None:
         self._driver = driver
         self._worker_id = worker_id
@@ -67,7 +67,7 @@ class Claimer:
         self._tally = tally
         self._trouble = trouble
         self._start = start
-        self._backoff = Backoff(first=0.1, most=2.0)
+        self._backoff = Backoff(first=0.1, most=1.0)
         self._enough = max(1, math.ceil(concurrency * ENOUGH))
         self._wake = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
@@ -168,8 +168,7 @@ class Claimer:
             self._early = self._idle_polls = 0
             self._tally.claimed()
             self._running += len(jobs)
-            for job in jobs:
-                self._start(job, sent + self._good_for)
+            self._start(jobs, sent + self._good_for)
         return len(jobs)
 
     async def _worth_a_claim(self) -> bool:

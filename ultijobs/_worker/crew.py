@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.host import Handler, Host
@@ -15,7 +15,7 @@ from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, Sig
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer
 from ultijobs._worker.fate import Fates
-from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.flight import Flight, Phase, Roster, begun
 from ultijobs._worker.heartbeat import Heartbeat, Identity
 from ultijobs._worker.keeper import LeaseKeeper
 from ultijobs._worker.policies import crash_policies
@@ -151,16 +151,22 @@ class Crew:
         await self.steps.close()
         await self.settler.close()
 
-    def _start(self, job: ClaimedJob, ends: float) -> None:
+    def _start(self, jobs: Sequence[ClaimedJob], ends: float) -> None:
+        flights = [self._flight(job, ends) for job in jobs]
+        # All leases are kept before the first handler runs: it may block the loop.
+        self.roster.add(flights)
+        loop = asyncio.get_running_loop()
+        for flight in flights:
+            if self.closing:
+                self.claimer.slot_freed()
+                self.hand_back(flight)
+            else:
+                self._flying.add(flight)
+                flight.task = begun(self._fly(flight), loop)
+
+    def _flight(self, job: ClaimedJob, ends: float) -> Flight:
         handler = self._handlers[job.name]
-        flight = Flight(job, Attempt(job, handler, self._host), ends, getattr(handler.fn, "__code__", None))
-        self.roster.add(flight)
-        if self.closing:
-            self.claimer.slot_freed()
-            self.hand_back(flight)
-        else:
-            self._flying.add(flight)
-            flight.task = asyncio.get_running_loop().create_task(self._fly(flight))
+        return Flight(job, Attempt(job, handler, self._host), ends, getattr(handler.fn, "__code__", None))
 
     async def _fly(self, flight: Flight) -> None:
         settlement: Settlement | None = None

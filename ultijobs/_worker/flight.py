@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
+from collections.abc import Coroutine, Iterable
 from enum import Enum
 from types import CodeType
 from typing import Any, Protocol
@@ -13,7 +15,7 @@ from uuid import UUID
 from ultijobs._execution.ending import Ending
 from ultijobs._queue.records import Beat, ClaimedJob, Settlement, Verdict
 
-__all__ = ["Body", "Flight", "Phase", "Roster"]
+__all__ = ["Body", "Flight", "Phase", "Roster", "begun"]
 
 
 class Body(Protocol):
@@ -79,6 +81,13 @@ class Flight:
         self.watched = False
 
 
+def begun(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    """A task that has run up to its first wait, where Python can do that (3.12); else it runs with the next turn."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
+
+
 class Roster:
     """The flights of a process. Its lock makes each change of phase one step, seen alike by loop and keeper."""
 
@@ -89,9 +98,10 @@ class Roster:
     def __len__(self) -> int:
         return len(self._flights)
 
-    def add(self, flight: Flight) -> None:
+    def add(self, flights: Iterable[Flight]) -> None:
         with self._lock:
-            self._flights[flight.job.lease_no] = flight
+            for flight in flights:
+                self._flights[flight.job.lease_no] = flight
 
     def remove(self, flight: Flight) -> None:
         with self._lock:

@@ -46,7 +46,7 @@ class Gate:
     """Exponential back-off with jitter between attempts to connect, shared by all links to one place."""
 
     FIRST: Final = 0.1
-    LONGEST: Final = 3.0
+    LONGEST: Final = 1.5
 
     def __init__(self) -> None:
         self._failures = 0

@@ -77,7 +77,7 @@ class Rig:
                 ),
                 "tally": tally,
                 "trouble": trouble,
-                "start": lambda job, ends: self.started.append((job, ends)),
+                "start": lambda jobs, ends: self.started.extend((job, ends) for job in jobs),
                 **options,
             },
         )

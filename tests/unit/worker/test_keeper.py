@@ -83,7 +83,7 @@ class Rig:
         job = claimed(lease_no)
         body = FakeBody(job)
         flight = Flight(job, body, time.monotonic() + LEASE.total_seconds() - margin_of(LEASE))
-        self.roster.add(flight)
+        self.roster.add([flight])
         return flight, body
 
 

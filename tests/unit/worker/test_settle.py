@@ -45,7 +45,7 @@ class Rig:
         job = claimed(lease_no)
         body = FakeBody(job)
         flight = Flight(job, body, time.monotonic() + LEASE.total_seconds())
-        self.roster.add(flight)
+        self.roster.add([flight])
         return flight, body
 
     def counted(self) -> dict[str, int]:
