@@ -6,41 +6,23 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Final, Literal, cast
+from dataclasses import dataclass
+from typing import Any
 
 import typer
 
 from ultijobs import _log
 from ultijobs.errors import CliUnexpected, UltijobsError
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
-from ultijobs_cli.help import GLOBAL, Command
+from ultijobs_cli.flags import Flags, flags_of, with_common
+from ultijobs_cli.help import Command
 from ultijobs_cli.render import Screen
 from ultijobs_cli.report import CommandFailed, Finding, Report
 
-__all__ = ["Flags", "Invocation", "command", "common_signature", "flags_of", "group_body"]
-
-_FLAGS: Final = "ultijobs.flags"
+__all__ = ["Invocation", "command", "group_body"]
 
 Answer = Report | Coroutine[Any, Any, Report]
 Body = Callable[..., Answer]
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What the command line said about the options that every command takes; None where it said nothing."""
-
-    database_url: str | None = None
-    schema: str | None = None
-    app: str | None = None
-    json: bool = False
-    json_lines: bool = False
-    log_format: Literal["text", "json"] | None = None
-
-    def over(self, before: Flags) -> Flags:
-        """These flags, and those given before the subcommand where these say nothing."""
-        said = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) not in (None, False)}
-        return replace(before, **said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +32,6 @@ class Invocation:
     command: str
     flags: Flags
     screen: Screen
-
-
-def _everywhere(*names: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=GLOBAL, show_default=False)
-
-
-_COMMON: Final = (
-    ("database_url", str | None, None, _everywhere("--database-url", metavar="URL", help="The queue's database.")),
-    ("schema", str | None, None, _everywhere("--schema", metavar="NAME", help="The schema its tables are in.")),
-    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application.")),
-    ("json", bool, False, _everywhere("--json", help="Print exactly one JSON object.")),
-    ("json_lines", bool, False, _everywhere("--json-lines", help="Print one JSON object per row.")),
-    (
-        "log_format",
-        Literal["text", "json"] | None,
-        None,
-        _everywhere("--log-format", help="How log lines on stderr look."),
-    ),
-)
 
 
 def command(group: typer.Typer, name: str, body: Body, *, hidden: bool = False, lenient: bool = False) -> None:
@@ -101,29 +64,6 @@ def _told(body: Body) -> tuple[str, str]:
     return "\n".join(line for line in lines if not line.startswith("$ ")).strip(), "\n".join(examples)
 
 
-def flags_of(ctx: typer.Context, values: dict[str, Any]) -> Flags:
-    """Takes the common options out of `values`, remembers them for subcommands, and answers what holds here."""
-    here = Flags(**{f.name: values.pop(f.name) for f in fields(Flags)})
-    known = here.over(cast("Flags", ctx.meta.get(_FLAGS, Flags())))
-    ctx.meta[_FLAGS] = known
-    return known
-
-
-def common_signature(own: Sequence[inspect.Parameter]) -> inspect.Signature:
-    """`ctx`, then a command's own parameters, then the common options."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            inspect.Parameter("ctx", keyword, annotation=typer.Context),
-            *(parameter.replace(kind=keyword) for parameter in own),
-            *(
-                inspect.Parameter(name, keyword, annotation=Annotated[kind, option], default=default)
-                for name, kind, default, option in _COMMON
-            ),
-        ]
-    )
-
-
 def _bound(body: Body) -> Callable[..., int]:
     own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
 
@@ -137,7 +77,7 @@ def _bound(body: Body) -> Callable[..., int]:
         )
         return _answer(call, lambda: body(call, **values))
 
-    run.__signature__ = common_signature(own)  # type: ignore[attr-defined]
+    run.__signature__ = with_common(own)  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ultijobs._connect import driver_for
 from ultijobs.errors import AppUnusable, CliBadFlag, UltijobsError
-from ultijobs_cli.command import Flags, Invocation
+from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.flags import Flags
 from ultijobs_cli.report import CommandFailed
 from ultijobs_cli.settings import application, export
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ultijobs.errors import CliBadFlag
-from ultijobs_cli.command import common_signature, flags_of
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.flags import flags_of, with_common
 from ultijobs_cli.help import Group
 from ultijobs_cli.render import Screen, prepare_streams
 from ultijobs_cli.report import Finding, Report
@@ -102,7 +102,7 @@ def beginning() -> Callable[..., int]:
     def run(ctx: typer.Context, version: bool, **values: Any) -> int:
         return _begin(ctx, values, version=version)
 
-    run.__signature__ = common_signature([own])  # type: ignore[attr-defined]
+    run.__signature__ = with_common([own])  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
 

@@ -6,7 +6,7 @@ import os
 
 from ultijobs import _settings
 from ultijobs.errors import CliBadFlag
-from ultijobs_cli.command import Flags
+from ultijobs_cli.flags import Flags
 
 __all__ = ["application", "database", "export"]
 
