@@ -19,6 +19,7 @@ from ultijobs._enqueue.rows import Wishes, row, wishes
 from ultijobs._enqueue.transactions import joined, savepoint
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._tx.kinds import SYNC, kind_of
 from ultijobs.errors import Invariant, JobDuplicate, NotImplementedYet
 
 __all__ = ["Asker"]
@@ -72,7 +73,8 @@ class Asker:
         asked, tx = self._begin(handle, options, sync=True, call=call)
         jobs = [self._row(handle, each, asked) for each in inputs]
         if tx is not None:
-            return self._opening.call_sync(lambda driver: _joining(driver, jobs, tx, asked), call=call)
+            run = self._opening.with_tx_sync if kind_of(tx) in SYNC else self._opening.call_sync
+            return run(lambda driver: _joining(driver, jobs, tx, asked), call=call)
         if len(jobs) == 1:
             answer = self._opening.call_sync(lambda _: self._opening.store(jobs[0]), call=call)
             return [_judged(answer, jobs[0], asked)]

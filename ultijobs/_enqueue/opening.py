@@ -14,6 +14,7 @@ from ultijobs._coalesce import Coalescer
 from ultijobs._enqueue.portal import Portal, wait
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._tx.connections import at_once
 from ultijobs.errors import DriverUnavailable, Invariant, SchemaOutdated
 
 __all__ = ["Opening"]
@@ -153,6 +154,12 @@ class Opening:
         _refuse_a_running_loop(call)
         loop = self._home_for_sync()
         return wait(work(self.driver), loop)
+
+    def with_tx_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
+        """Runs `work` on the caller's own thread, which its connection belongs to; it opens as `call_sync` does."""
+        _refuse_a_running_loop(call)
+        self._home_for_sync()
+        return at_once(work(self.driver))
 
     def enter_sync(self) -> None:
         _refuse_a_running_loop("with app")

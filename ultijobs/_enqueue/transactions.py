@@ -1,6 +1,6 @@
 """Whose transaction an enqueue joins: recognised by type without importing any library, and bound for a block.
 
-An asyncpg connection without an open transaction commits each statement, and the enqueue with it.
+A connection without an open transaction commits each statement, and the enqueue with it.
 """
 
 from __future__ import annotations
@@ -9,31 +9,13 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from ultijobs.errors import Invariant, NotImplementedYet, OutboxNoTx
+from ultijobs._tx.connections import connection_of
+from ultijobs._tx.kinds import ASYNC, SYNC, begun, kind_of, named
+from ultijobs.errors import Invariant, OutboxNoTx
 
 __all__ = ["bind", "joined", "savepoint"]
-
-Kind = Literal["own", "asyncpg", "async", "sync"]
-
-# By module and name of a class in the method resolution order, so that subclasses count.
-_KNOWN: Final[dict[tuple[str, str], Kind]] = {
-    ("asyncpg.connection", "Connection"): "asyncpg",
-    ("asyncpg.pool", "PoolConnectionProxy"): "asyncpg",
-    ("sqlalchemy.ext.asyncio.session", "AsyncSession"): "async",
-    ("sqlalchemy.ext.asyncio.scoping", "async_scoped_session"): "async",
-    ("sqlalchemy.ext.asyncio.engine", "AsyncConnection"): "async",
-    ("psycopg.connection_async", "AsyncConnection"): "async",
-    ("psycopg", "AsyncConnection"): "async",
-    ("sqlalchemy.orm.session", "Session"): "sync",
-    ("sqlalchemy.orm.scoping", "scoped_session"): "sync",
-    ("sqlalchemy.engine.base", "Connection"): "sync",
-    ("psycopg.connection", "Connection"): "sync",
-    ("psycopg", "Connection"): "sync",
-    ("django.db.backends.base.base", "BaseDatabaseWrapper"): "sync",
-    ("django.utils.connection", "ConnectionProxy"): "sync",
-}
 
 
 @dataclass(eq=False, slots=True)
@@ -78,9 +60,9 @@ def joined(application: object, tx: Any, *, sync: bool, required: bool, call: st
         else:
             return None
     _check(tx, sync=sync, call=call)
-    if required and _kind(tx) == "asyncpg" and not tx.is_in_transaction():
+    if required and not begun(tx, kind_of(tx)):
         raise OutboxNoTx(
-            f"{call}: the connection has no open transaction", fix="open one: async with connection.transaction():"
+            f"{call}: the {named(tx)} has no open transaction, each statement commits", fix="open one around the call"
         )
     found: object = tx
     return found
@@ -88,40 +70,25 @@ def joined(application: object, tx: Any, *, sync: bool, required: bool, call: st
 
 @asynccontextmanager
 async def savepoint(tx: Any, *, needed: bool) -> AsyncGenerator[None]:
-    """Undoes the block alone when it raises, where the caller's connection can; elsewhere the transaction decides."""
-    if needed and _kind(tx) == "asyncpg":
-        async with tx.transaction():
+    """Undoes the block alone when it raises, on a caller's connection; a driver's own transaction decides itself."""
+    if needed and kind_of(tx) != "own":
+        async with (await connection_of(tx)).transaction():
             yield
     else:
         yield
 
 
 def _check(tx: Any, *, sync: bool, call: str) -> None:
-    kind = _kind(tx)
-    named = f"{type(tx).__module__}.{type(tx).__qualname__}"
+    kind = kind_of(tx)
     if kind is None:
         raise Invariant(
-            f"{call}: tx is a {named}, no transaction that can be joined",
+            f"{call}: tx is a {named(tx)}, no transaction that can be joined",
             fix="pass a connection or session of asyncpg, SQLAlchemy, psycopg or Django",
         )
-    if sync and kind in ("asyncpg", "async"):
-        raise Invariant(f"{call} is given the async {named}", fix=f"await {_async_name(call)}(…, tx=…) instead")
-    if not sync and kind == "sync":
-        raise Invariant(f"{call} is given the sync {named}", fix=f"call {_sync_name(call)}(…, tx=…) instead")
-    if kind in ("async", "sync"):
-        raise NotImplementedYet(
-            f"{call} cannot join a transaction of {named} yet", fix="pass an asyncpg connection, or tx=False"
-        )
-
-
-def _kind(tx: Any) -> Kind | None:
-    for cls in type(tx).__mro__:
-        if cls.__module__.partition(".")[0] == "ultijobs":
-            return "own"
-        kind = _KNOWN.get((cls.__module__, cls.__qualname__))
-        if kind is not None:
-            return kind
-    return None
+    if sync and kind in ASYNC:
+        raise Invariant(f"{call} is given the async {named(tx)}", fix=f"await {_async_name(call)}(…, tx=…) instead")
+    if not sync and kind in SYNC:
+        raise Invariant(f"{call} is given the sync {named(tx)}", fix=f"call {_sync_name(call)}(…, tx=…) instead")
 
 
 def _async_name(call: str) -> str:

@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 from uuid import UUID
 
-import asyncpg
-from asyncpg.pool import PoolConnectionProxy
-
 from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._tx.connections import Joined, connection_of
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.postgres.bulk import COPY_FROM, TELL, copy_or_insert, tell
 from ultijobs.postgres.jobs import ENQUEUE_LIMIT, Key, insert, key_of, refuse_unstorable
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
-
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
 
 __all__ = ["Enqueuer"]
 
@@ -46,7 +41,7 @@ class Enqueuer:
         if tx is None:
             answered = await self._own(distinct)
         else:
-            answered = await self._joined(distinct, _connection_of(tx))
+            answered = await self._joined(distinct, await connection_of(tx))
         found = dict(zip((job.id for job in distinct), answered, strict=True))
         return [_double(found[double_of[at]]) if at in double_of else found[job.id] for at, job in enumerate(jobs)]
 
@@ -68,7 +63,7 @@ class Enqueuer:
             await tell(connection, self._sql, sorted({job.queue for job in jobs}), ENQUEUE_LIMIT)
         return answers
 
-    async def _joined(self, jobs: Sequence[NewJob], connection: Connection[Record]) -> list[Enqueued]:
+    async def _joined(self, jobs: Sequence[NewJob], connection: Joined) -> list[Enqueued]:
         queues = frozenset(job.queue for job in jobs)
         if connection.is_in_transaction():
             return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
@@ -130,13 +125,3 @@ def _distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:
 
 def _double(of: Enqueued) -> Enqueued:
     return Enqueued(of.id, of.run_id, deduped=True, state=of.state)
-
-
-def _connection_of(tx: object) -> Connection[Record]:
-    if isinstance(tx, asyncpg.Connection | PoolConnectionProxy):
-        return cast("Connection[Record]", tx)
-    kind = type(tx)
-    raise Invariant(
-        f"tx is a {kind.__module__}.{kind.__qualname__}, and the Postgres driver joins asyncpg connections",
-        fix="pass an asyncpg connection with an open transaction, or open one with `async with driver.transaction()`",
-    )

@@ -7,15 +7,13 @@ on its own connection make no difference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from ultijobs._queue.records import Enqueued, JobState, NewJob, UniqueMode
+from ultijobs._tx.connections import Joined
 from ultijobs.errors import DriverUnavailable, PayloadInvalid
 from ultijobs.postgres.sql import Sql
-
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
 
 __all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "insert", "key_of", "refuse_unstorable"]
 
@@ -117,7 +115,7 @@ select n.id::text, coalesce(h.id, s.id)::text, coalesce(h.run_id, s.run_id)::tex
 
 
 async def insert(
-    connection: Connection[Record], sql: Sql, jobs: Sequence[NewJob], tell: frozenset[str], limit: float
+    connection: Joined, sql: Sql, jobs: Sequence[NewJob], tell: frozenset[str], limit: float
 ) -> list[Enqueued]:
     """Inserts or dedupes `jobs`, whose keys differ; tells the queues in `tell`. The caller owns the transaction."""
     if len(jobs) == 1 and jobs[0].unique is not UniqueMode.RERUN:
@@ -142,9 +140,7 @@ async def insert(
     raise _unsettled(left[0])
 
 
-async def _insert_one(
-    connection: Connection[Record], sql: Sql, job: NewJob, tell: frozenset[str], limit: float
-) -> Enqueued:
+async def _insert_one(connection: Joined, sql: Sql, job: NewJob, tell: frozenset[str], limit: float) -> Enqueued:
     for _ in range(_TRIES):
         rows = await connection.fetch(
             sql(ENQUEUE), *_texts(job), "tell" if job.queue in tell else "hush", timeout=limit
@@ -215,7 +211,7 @@ def _columns(jobs: Sequence[NewJob]) -> list[list[str | None]]:
     return [list(column) for column in zip(*map(_texts, jobs), strict=True)]
 
 
-def _enqueued(row: Record) -> Enqueued:
+def _enqueued(row: Any) -> Enqueued:
     return Enqueued(
         id=UUID(row["id"]),
         run_id=UUID(row["run_id"]),
