@@ -74,6 +74,32 @@ async def test_a_result_that_cannot_be_stored_stops_the_job_before_its_effect_is
     assert "text" in row["last_error"]
 
 
+async def test_a_stored_input_that_does_not_fit_stops_its_job_without_a_call_and_holds_nobody_up(stage: Scene):
+    misfit = await stage.value(
+        "insert into x_jobs (id, run_id, name, input) values "
+        "(gen_random_uuid(), gen_random_uuid(), 'quick', '{\"seconds\": \"long\"}') returning id"
+    )
+    async with working(stage.here):
+        fits = await quick.enqueue(Ask(key="fits"))
+        await stage.ended(fits.id)
+        row = await stage.ended(misfit, "dead")
+    assert (row["attempt"], row["error_code"], row["stop_reason"]) == (1, "X_VALIDATION_FAILED", "terminal")
+    assert "key" in row["last_error"]
+    assert await stage.effects(job=misfit) == []
+
+
+async def test_a_claim_that_meets_a_broken_connection_strands_nothing(stage: Scene, pg_url: str):
+    with Proxy(pg_url) as proxy:
+        app = App(jobs=[quick], driver=proxy.url)
+        async with app, working(app, concurrency=8):
+            await eventually(lambda: proxy.connections("ultijobs-app"))
+            proxy.reset("ultijobs-app")
+            jobs = await quick.enqueue_many([Ask(key=str(number)) for number in range(8)])
+            for job in jobs:
+                await stage.ended(job.id, within=5)
+    assert await stage.value("select max(attempt) from x_jobs_done") == 1
+
+
 async def test_a_step_name_used_twice_stops_the_job(stage: Scene):
     async with working(stage.here):
         job = await names_a_step_twice.enqueue(Ask(key="k"))
