@@ -9,10 +9,10 @@ from typing import Final
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.heartbeat import Identity
 from ultijobs._worker.policies import catalogue_policies
 from ultijobs._worker.reaper import Reaper
-from ultijobs._worker.trouble import Trouble
 
 __all__ = ["Chores"]
 

@@ -14,10 +14,10 @@ from uuid import UUID
 from ultijobs._coalesce import Backoff
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimAsk, ClaimedJob
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.keeper import margin_of
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 
 __all__ = ["Claimer"]
 

@@ -12,6 +12,7 @@ from ultijobs._execution.host import Handler, Host
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer
 from ultijobs._worker.fate import Fates
@@ -24,7 +25,6 @@ from ultijobs._worker.settings import Settings
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.steps import CoalescedSteps
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["Crew"]

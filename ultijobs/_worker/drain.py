@@ -9,9 +9,9 @@ from typing import Final
 
 from ultijobs._execution.ending import Ending
 from ultijobs._log import emit
+from ultijobs._service.stop import Stop, StopRequest
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.settings import Settings
-from ultijobs._worker.stop import Stop, StopRequest
 
 __all__ = ["drain", "hand_back_rest", "leave_behind"]
 

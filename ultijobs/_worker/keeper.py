@@ -18,9 +18,9 @@ from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
 from ultijobs._queue.driver import LeaseLink
 from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
-from ultijobs._worker.trouble import Trouble
 from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["LeaseKeeper", "margin_of"]

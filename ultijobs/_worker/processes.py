@@ -14,7 +14,7 @@ from typing import Final
 
 from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
-from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest
+from ultijobs._service.stop import PARENT_FD, Stop, StopRequest
 
 __all__ = ["supervise"]
 

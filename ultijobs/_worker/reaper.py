@@ -11,7 +11,7 @@ from datetime import timedelta
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CrashPolicy, JobState, Reaped
-from ultijobs._worker.trouble import Trouble
+from ultijobs._service.trouble import Trouble
 
 __all__ = ["Reaper"]
 

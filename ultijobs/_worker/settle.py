@@ -13,10 +13,10 @@ from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._execution.outcome import without_texts
 from ultijobs._log import emit
 from ultijobs._queue.records import Outcome, Settlement, Verdict
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import tell_lost
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Settler"]

@@ -8,8 +8,8 @@ from uuid import UUID
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Roster
-from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 __all__ = ["CoalescedSteps"]

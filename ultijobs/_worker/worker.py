@@ -6,27 +6,25 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from ultijobs._coalesce import Backoff
 from ultijobs._definitions.ambient import bound
 from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
 from ultijobs._log import emit
 from ultijobs._queue.records import WorkerOrder
+from ultijobs._service.patience import Patience
+from ultijobs._service.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
+from ultijobs._service.trouble import Trouble
 from ultijobs._steps.threads import Threads
 from ultijobs._worker.application import Application, catalogue_of, host_of, identity_of, refuse_unsupported
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.settings import settings
-from ultijobs._worker.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
-from ultijobs._worker.trouble import Trouble
-from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Worker"]
 
-STARTS: Final = Backoff(first=0.2, most=2.0)
 LAST_WORD_WITHIN: Final = 2.0
 
 
@@ -56,6 +54,7 @@ class Worker:
         )
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
+        self._patience = Patience(self._stop, self._trouble, "jobs.worker.start-failed")
         self._ordered = WorkerOrder.NONE
         self._crew: Crew | None = None
         self._handing_back: asyncio.Task[None] | None = None
@@ -112,7 +111,9 @@ class Worker:
             return None
         app, driver = self._app, self._app.driver
         identity = identity_of(app, self._settings)
-        if not await self._patiently("publishing the catalogue", lambda: driver.publish_catalog(catalogue_of(app))):
+        if not await self._patience.answered(
+            "publishing the catalogue", lambda: driver.publish_catalog(catalogue_of(app))
+        ):
             return None
         services = None if app.lifespan is None else await stack.enter_async_context(app.lifespan())
         stack.enter_context(bound(app))
@@ -134,7 +135,7 @@ class Worker:
         crew.keeper.start()
         stack.push_async_callback(crew.keeper.stop)
         stack.push_async_callback(crew.close)
-        if not await self._unless_stopped(crew.keeper.ready()):
+        if not await self._patience.unless_stopped(crew.keeper.ready()):
             return None
         return crew
 
@@ -188,36 +189,7 @@ class Worker:
 
     async def _opened(self, stack: contextlib.AsyncExitStack) -> bool:
         """Opens the application, waiting for a database that is away; False when the stop came first."""
-        if not await self._patiently("connecting", lambda: self._app.open(role="worker")):
+        if not await self._patience.answered("connecting", lambda: self._app.open(role="worker")):
             return False
         stack.push_async_callback(self._app.close)
         return True
-
-    async def _patiently(self, doing: str, call: Callable[[], Awaitable[None]]) -> bool:
-        """Calls until the database answers; False when the stop came first."""
-        failures = 0
-        while self._stop.stage is Stop.NO:
-            try:
-                if not await self._unless_stopped(call()):
-                    return False
-            except DriverUnavailable as error:
-                failures += 1
-                self._trouble.failed("jobs.worker.start-failed", doing, error)
-                await self._unless_stopped(asyncio.sleep(STARTS.after(failures)))
-            else:
-                self._trouble.answered()
-                return True
-        return False
-
-    async def _unless_stopped(self, work: Awaitable[None]) -> bool:
-        """Awaits `work`, or cancels it when a stop is asked for; True when it has ended by itself."""
-        task = asyncio.ensure_future(work)
-        asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
-        try:
-            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
-                return True
-            return False
-        finally:
-            await end({task, asked})

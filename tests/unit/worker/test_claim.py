@@ -13,11 +13,11 @@ import pytest
 from tests.support.eventually import eventually
 from tests.unit.worker.flights import claimed
 from ultijobs._queue.records import ClaimAsk, ClaimedJob, Settlement, Verdict
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.claim import Claimer
 from ultijobs._worker.flight import Roster
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 

@@ -18,11 +18,11 @@ from ultijobs._queue.records import (
     WorkerBeat,
     WorkerOrder,
 )
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.keeper import LeaseKeeper, margin_of
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 from ultijobs._worker.watch import LoopWatch
 
 LEASE = timedelta(seconds=0.6)

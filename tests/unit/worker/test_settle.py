@@ -12,10 +12,10 @@ import pytest
 from tests.support.eventually import eventually
 from tests.unit.worker.flights import FakeBody, claimed, settlement
 from ultijobs._queue.records import Outcome, Settlement, Verdict
+from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
-from ultijobs._worker.trouble import Trouble
 from ultijobs.errors import DriverUnavailable
 
 LEASE = timedelta(seconds=0.4)
