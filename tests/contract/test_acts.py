@@ -117,7 +117,10 @@ async def test_a_live_twin_is_in_the_way(harness: Harness, state: JobState, twin
 async def test_two_stopped_twins_are_not_both_retried(harness: Harness) -> None:
     first = await stop(harness, JobState.DEAD, idempotency_key="k")
     second = await stop(harness, JobState.DEAD, idempotency_key="k")
-    assert await retry(harness, [first, second]) == [(True, None), (False, "X_JOB_DUPLICATE")]
+    third = await stop(harness, JobState.CANCELLED, idempotency_key="k")
+    expected = [(True, None), (False, "X_JOB_DUPLICATE"), (False, "X_JOB_DUPLICATE")]
+    assert await retry(harness, [third, first, second]) == expected, "the first that is named wins"
+    assert (await row(harness, third)).state == "ready"
 
 
 async def test_a_refused_retry_drops_no_step(harness: Harness) -> None:

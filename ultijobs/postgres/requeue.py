@@ -111,7 +111,7 @@ async def _requeue(connection: Connection[Record], sql: Sql, ask: RequeueAsk) ->
     rows = {row["id"]: row for row in found}
     answers = {id: _unknown(id) for id in ids if id not in rows}  # noqa: A001 - the word of the field
     answers |= {row["id"]: _refused_state(row) for row in found if not _may(row, ask)}
-    left = [rows[id] for id in ids if id in rows and id not in answers]  # noqa: A001 - as above
+    left = [rows[id] for id in dict.fromkeys(ask.ids) if id in rows and id not in answers]  # noqa: A001 - as above
     step = ask.from_step if ask.from_step is not None else ask.only_step
     if step is not None:
         answers |= await _without_step(connection, sql, left, step)
