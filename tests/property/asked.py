@@ -27,19 +27,21 @@ TENANTS = (None, "acme")
 KEYS = {None: UniqueMode.LIVE, "k": UniqueMode.LIVE, "free": UniqueMode.NOT_RUNNING, "again": UniqueMode.RERUN}
 STEPS = ("load", "pack", "ship")
 SECONDS = (0, 1, 10, 60)
+LEASE = timedelta(seconds=30)
 WORKERS = (UUID(int=1), UUID(int=2))
 
 indexes = st.integers(0, 11)
 seconds = st.sampled_from(SECONDS).map(lambda n: timedelta(seconds=n))
+scopes = st.sampled_from([None, None, None, "acme"])
 new_jobs = st.fixed_dictionaries(
     {
         "name": st.sampled_from(NAMES),
         "queue": st.sampled_from(QUEUES),
-        "idempotency_key": st.sampled_from(list(KEYS)),
-        "tenant_id": st.sampled_from(TENANTS),
+        "idempotency_key": st.sampled_from([None, "k", "k", "free", "free", "again", "again", "again"]),
+        "tenant_id": scopes,
         "priority": st.integers(0, 1),
         "max_attempts": st.integers(1, 2),
-        "delay": st.none() | seconds,
+        "delay": st.none() | st.none() | seconds,
     }
 )
 policies = st.builds(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -11,24 +11,24 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.contract.harness import Harness
 from tests.contract.test_workers import beat
 from tests.property.asked import (
     KEYS,
+    LEASE,
     NAMES,
     QUEUES,
     STEPS,
-    TENANTS,
     WORKERS,
     filters,
     indexes,
     new_jobs,
     policies,
+    scopes,
     seconds,
     settlement_of,
     step_of,
 )
-from ultijobs._queue.driver import Driver
+from tests.property.sides import Side, differences
 from ultijobs._queue.records import (
     Beat,
     ClaimAsk,
@@ -46,37 +46,6 @@ from ultijobs._queue.where import ANY, Where
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-class Side:
-    """One driver, with names for its lease numbers: each store counts its own."""
-
-    def __init__(self, harness: Harness) -> None:
-        self.harness = harness
-        self.claims: list[ClaimedJob] = []
-        self._names: dict[int, str] = {0: "none"}
-
-    @property
-    def driver(self) -> Driver:
-        return self.harness.driver
-
-    def learn(self, claimed: Sequence[ClaimedJob]) -> None:
-        self.claims += claimed
-        for one in claimed:
-            self._names[one.lease_no] = f"claim {one.claims} of {one.id}"
-
-    def plain(self, value: Any) -> Any:
-        """The value as both stores would say it."""
-        if is_dataclass(value) and not isinstance(value, type):
-            told = {each.name: self.plain(getattr(value, each.name)) for each in fields(value)}
-            if "lease_no" in told:
-                told["lease_no"] = self._names[told["lease_no"]]
-            return (type(value).__name__, told)
-        if isinstance(value, dict):
-            return {key: self.plain(one) for key, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.plain(one) for one in value]
-        return value
 
 
 class Agreement(RuleBasedStateMachine):
@@ -98,8 +67,8 @@ class Agreement(RuleBasedStateMachine):
             return await call(side)
 
         expected, found = self.run(one(self.model)), self.run(one(self.real))
-        differences = list(_differences(self.model.plain(expected), self.real.plain(found)))
-        assert not differences, "\n".join(differences)
+        parted = list(differences(self.model.plain(expected), self.real.plain(found)))
+        assert not parted, "\n".join(parted)
         return expected
 
     def pick(self, indexes: Sequence[int]) -> tuple[UUID, ...]:
@@ -121,9 +90,9 @@ class Agreement(RuleBasedStateMachine):
             self.ids.append(job_id)
         return made
 
-    @initialize()
-    def begin(self) -> None:
-        self.both(lambda side: side.driver.inspect.now())
+    @initialize(given=st.lists(new_jobs, min_size=3, max_size=6))
+    def begin(self, given: list[dict[str, Any]]) -> None:
+        self.enqueue(given)
 
     @rule(given=st.lists(new_jobs, min_size=1, max_size=4))
     def enqueue(self, given: list[dict[str, Any]]) -> None:
@@ -147,34 +116,48 @@ class Agreement(RuleBasedStateMachine):
 
         self.both(inside)
 
-    @rule(
-        slots=st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 3), min_size=1),
-        names=st.sampled_from([NAMES, NAMES[:1], NAMES[1:]]),
-        limit=st.integers(1, 5),
-        worker=st.sampled_from(["w-1", "w-2"]),
-        skip=st.lists(indexes, max_size=1),
-    )
-    def claim(self, slots: dict[str, int], names: tuple[str, ...], limit: int, worker: str, skip: list[int]) -> None:
-        ask = ClaimAsk(worker, slots, names, limit, timedelta(seconds=30), frozenset(self.pick(skip)))
-
-        async def claimed(side: Side) -> object:
+    def take(self, ask: ClaimAsk) -> int:
+        async def claimed(side: Side) -> list[ClaimedJob]:
             got = await side.driver.claim(ask)
             side.learn(got)
             return got
 
-        self.both(claimed)
+        return len(self.both(claimed))
+
+    @rule(
+        slots=st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 3), min_size=1),
+        names=st.sampled_from([NAMES, NAMES[:1], NAMES[1:]]),
+        limit=st.integers(1, 5),
+        skip=st.lists(indexes, max_size=1),
+    )
+    def claim(self, slots: dict[str, int], names: tuple[str, ...], limit: int, skip: list[int]) -> None:
+        self.take(ClaimAsk("w-1", slots, names, limit, LEASE, frozenset(self.pick(skip))))
+
+    @rule(limit=st.integers(1, 6))
+    def claim_anything(self, limit: int) -> None:
+        self.take(ClaimAsk("w-2", dict.fromkeys(QUEUES, limit), NAMES, limit, LEASE))
+
+    @rule(outcomes=st.lists(st.tuples(st.sampled_from(list(Outcome)), seconds), min_size=1, max_size=3))
+    def claim_and_settle(self, outcomes: list[tuple[Outcome, timedelta]]) -> None:
+        """What a worker does most of the time."""
+        limit = len(outcomes)
+        got = self.take(ClaimAsk("w-2", dict.fromkeys(QUEUES, limit), NAMES, limit, LEASE))
+        if got:
+            self.end({place - got: outcome for place, outcome in enumerate(outcomes[:got])})
+
+    def end(self, at: Mapping[int, tuple[Outcome, timedelta]]) -> None:
+        self.both(
+            lambda side: side.driver.settle(
+                [settlement_of(side.claims[place], outcome, delay) for place, (outcome, delay) in at.items()]
+            )
+        )
 
     @precondition(lambda self: self.model.claims)
     @rule(
         chosen=st.lists(st.tuples(indexes, st.sampled_from(list(Outcome)), seconds), min_size=1, max_size=3),
     )
     def settle(self, chosen: list[tuple[int, Outcome, timedelta]]) -> None:
-        at = {self.claim_at(index): (outcome, delay) for index, outcome, delay in chosen}
-        self.both(
-            lambda side: side.driver.settle(
-                [settlement_of(side.claims[place], outcome, delay) for place, (outcome, delay) in at.items()]
-            )
-        )
+        self.end({self.claim_at(index): (outcome, delay) for index, outcome, delay in chosen})
 
     @precondition(lambda self: self.model.claims)
     @rule(
@@ -192,7 +175,7 @@ class Agreement(RuleBasedStateMachine):
             await link.open()
             try:
                 beats = [Beat(c.id, c.lease_no, step, progress, code) for c in (side.claims[place] for place in at)]
-                return await link.renew(beats, timedelta(seconds=30))
+                return await link.renew(beats, LEASE)
             finally:
                 await link.close()
 
@@ -220,18 +203,26 @@ class Agreement(RuleBasedStateMachine):
 
         self.both(reaped)
 
+    @rule(given=st.lists(policies, max_size=1))
+    def vanish(self, given: list[CrashPolicy]) -> None:
+        """Every worker is gone, and what it held is taken back."""
+        self.advance(31)
+        self.reap(given)
+
     @rule(by=st.sampled_from([1, 5, 31, 70]))
     def advance(self, by: int) -> None:
         self.both(lambda side: side.harness.advance(timedelta(seconds=by)))
 
-    @rule(chosen=st.lists(indexes, max_size=3), tenant=st.sampled_from(TENANTS), reason=st.none() | st.just("no"))
+    @precondition(lambda self: self.ids)
+    @rule(chosen=st.lists(indexes, min_size=1, max_size=3), tenant=scopes, reason=st.none() | st.just("no"))
     def cancel(self, chosen: list[int], tenant: str | None, reason: str | None) -> None:
         ids = self.pick(chosen)
         self.both(lambda side: side.driver.cancel(ids, reason=reason, tenant=tenant))
 
+    @precondition(lambda self: self.ids)
     @rule(
-        chosen=st.lists(indexes, max_size=3),
-        tenant=st.sampled_from(TENANTS),
+        chosen=st.lists(indexes, min_size=1, max_size=4),
+        tenant=scopes,
         allow_done=st.booleans(),
         step=st.none() | st.sampled_from(STEPS),
         only=st.booleans(),
@@ -241,63 +232,42 @@ class Agreement(RuleBasedStateMachine):
         ask = RequeueAsk(self.pick(chosen), allow_done=allow_done, tenant=tenant, **named)
         self.both(lambda side: side.driver.requeue(ask))
 
-    @rule(queue=st.sampled_from(QUEUES), duration=st.none() | seconds.filter(bool))
-    def pause(self, queue: str, duration: timedelta | None) -> None:
-        self.both(lambda side: side.driver.pause(queue, actor="alice", reason=None, duration=duration))
-
-    @rule(queue=st.sampled_from(QUEUES))
-    def resume(self, queue: str) -> None:
-        self.both(lambda side: side.driver.resume(queue))
+    @rule(queue=st.sampled_from(QUEUES), duration=st.none() | seconds.filter(bool), closes=st.booleans())
+    def gate(self, queue: str, duration: timedelta | None, closes: bool) -> None:
+        if closes:
+            self.both(lambda side: side.driver.pause(queue, actor="alice", reason=None, duration=duration))
+        else:
+            self.both(lambda side: side.driver.resume(queue))
 
     @rule(
         instance=st.sampled_from(WORKERS),
         queues=st.sampled_from([QUEUES, QUEUES[:1]]),
         state=st.sampled_from(["running", "draining", "stopped"]),
         free=st.integers(0, 2),
+        order=st.none() | st.sampled_from(list(WorkerOrder)),
     )
-    def tell(self, instance: UUID, queues: tuple[str, ...], state: str, free: int) -> None:
-        told = beat(f"w-{instance.int}", instance, queues=queues, state=state, free_slots=free, running=2 - free)
+    def fleet(self, instance: UUID, queues: tuple[str, ...], state: str, free: int, order: WorkerOrder | None) -> None:
+        name = f"w-{instance.int}"
+        told = beat(name, instance, queues=queues, state=state, free_slots=free, running=2 - free)
         self.both(lambda side: side.driver.beat(told))
+        if order is not None:
+            self.both(lambda side: side.driver.order_worker(name, order))
 
-    @rule(worker=st.sampled_from(["w-1", "w-2"]), order=st.sampled_from(list(WorkerOrder)))
-    def order(self, worker: str, order: WorkerOrder) -> None:
-        self.both(lambda side: side.driver.order_worker(worker, order))
+    @rule(where=filters, sort=st.sampled_from(list(Sort)), limit=st.integers(1, 4), cap=st.sampled_from([1, 3, 1_000]))
+    def look(self, where: Where, sort: Sort, limit: int, cap: int) -> None:
+        async def seen(side: Side) -> object:
+            reads = side.driver.inspect
+            as_of = await reads.now() - timedelta(seconds=cap)
+            return (
+                await _pages(side, where, sort, limit),
+                await reads.count(where, cap=cap),
+                await reads.targets(where, as_of=as_of),
+                sorted(map(_cause, await reads.causes(where)), key=repr),
+            )
 
-    @rule(where=filters, sort=st.sampled_from(list(Sort)), limit=st.integers(1, 4))
-    def page_through(self, where: Where, sort: Sort, limit: int) -> None:
-        async def paged(side: Side) -> object:
-            rows: list[UUID] = []
-            after: str | None = None
-            while True:
-                page = await side.driver.inspect.jobs(where, sort=sort, after=after, limit=limit)
-                rows += [row.id for row in page.rows]
-                after = page.next
-                if after is None:
-                    return rows
+        self.both(seen)
 
-        self.both(paged)
-
-    @rule(where=filters, cap=st.sampled_from([1, 3, 1_000]))
-    def count(self, where: Where, cap: int) -> None:
-        self.both(lambda side: side.driver.inspect.count(where, cap=cap))
-
-    @rule(where=filters, back=st.sampled_from([0, 5]))
-    def aim(self, where: Where, back: int) -> None:
-        async def aimed(side: Side) -> object:
-            as_of = await side.driver.inspect.now() - timedelta(seconds=back)
-            return await side.driver.inspect.targets(where, as_of=as_of)
-
-        self.both(aimed)
-
-    @rule(where=filters)
-    def causes(self, where: Where) -> None:
-        async def found(side: Side) -> object:
-            causes = await side.driver.inspect.causes(where)
-            return sorted(map(_cause, causes), key=repr)
-
-        self.both(found)
-
-    @rule(queue=st.none() | st.sampled_from(QUEUES), tenant=st.sampled_from(TENANTS))
+    @rule(queue=st.none() | st.sampled_from(QUEUES), tenant=scopes)
     def narrow(self, queue: str | None, tenant: str | None) -> None:
         self.both(lambda side: side.driver.inspect.stats(queue, tenant))
 
@@ -334,18 +304,17 @@ class _RollBack(Exception):
     pass
 
 
-def _differences(model: Any, real: Any, path: str = "") -> Iterator[str]:
-    """Where two answers part, as lines."""
-    if isinstance(model, dict) and isinstance(real, dict) and model.keys() == real.keys():
-        for key in model:
-            yield from _differences(model[key], real[key], f"{path}.{key}")
-    elif isinstance(model, list | tuple) and isinstance(real, list | tuple) and len(model) == len(real):
-        for at, (one, other) in enumerate(zip(model, real, strict=True)):
-            yield from _differences(one, other, f"{path}[{at}]")
-    elif model != real:
-        yield f"{path or 'the answer'}: memory says {model!r}, Postgres {real!r}"
-
-
 def _cause(cause: Any) -> Any:
     """Without what ties decide: several jobs that stopped at one moment."""
     return replace(cause, sample=len(cause.sample), error=None, error_code=None, step=None)
+
+
+async def _pages(side: Side, where: Where, sort: Sort, limit: int) -> list[UUID]:
+    rows: list[UUID] = []
+    after: str | None = None
+    while True:
+        page = await side.driver.inspect.jobs(where, sort=sort, after=after, limit=limit)
+        rows += [row.id for row in page.rows]
+        after = page.next
+        if after is None:
+            return rows

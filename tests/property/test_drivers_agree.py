@@ -11,7 +11,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.contract.frozen import frozen_database
 from tests.contract.harness import MemoryHarness, postgres_harness
-from tests.property.machine import Agreement, Side
+from tests.property.machine import Agreement
+from tests.property.sides import Side
 from tests.support.servers import Server
 
 BOUNDED = settings(
