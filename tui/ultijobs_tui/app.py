@@ -203,7 +203,7 @@ class Cockpit(NavigatingApp):
             read_only=self._settings.read_only,
             state=link.state,
             clock=frame.as_of + timedelta(seconds=elapsed) if frame else None,
-            interval=self.poller.budget.interval,
+            interval=self.poller.delay,
             data_age=link.data_age(),
             db_ms=frame.took_ms if frame else 0.0,
             share=self.poller.share,

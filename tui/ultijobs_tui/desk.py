@@ -27,7 +27,6 @@ class Settings:
     view: str = "incident"
     read_only: bool = False
     refresh: float = 1.0
-    no_mouse: bool = False
     ascii: bool = False
 
 

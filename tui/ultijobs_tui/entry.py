@@ -94,7 +94,6 @@ async def run_source(source: Source, options: Options | None = None) -> int:
         view=chosen.view,
         read_only=chosen.read_only,
         refresh=max(0.25, chosen.refresh),
-        no_mouse=chosen.no_mouse,
         ascii=chosen.ascii,
     )
     app = Cockpit(source, settings)

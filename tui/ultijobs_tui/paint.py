@@ -8,7 +8,7 @@ from typing import Final, Literal
 from rich.cells import cell_len, set_cell_size
 
 from ultijobs.inspection import inert
-from ultijobs_tui.table import Column, Line, Span, Table, Tone
+from ultijobs_tui.table import Line, Span, Table
 
 __all__ = ["ASCII", "clean", "fit", "line_text", "spread", "table_text"]
 
@@ -83,7 +83,7 @@ def table_text(table: Table, width: int) -> list[str]:
     if not table.rows:
         return [line_text(line, width) for line in table.empty]
     layout = table.layout(width)
-    head = " ".join(fit(column.title, size, align=column.align) for column, size in _chosen(table, layout))
+    head = " ".join(fit(table.columns[index].title, size, align=table.columns[index].align) for index, size in layout)
     body = [
         " ".join(
             fit(row.cells[index].text, size, align=table.columns[index].align, elide=table.columns[index].elide)
@@ -92,10 +92,3 @@ def table_text(table: Table, width: int) -> list[str]:
         for row in table.rows
     ]
     return [text.rstrip() for text in (head, *body)]
-
-
-def _chosen(table: Table, layout: Sequence[tuple[int, int]]) -> list[tuple[Column, int]]:
-    return [(table.columns[index], size) for index, size in layout]
-
-
-PLAIN_TONE: Final = Tone.PLAIN

@@ -63,6 +63,8 @@ class Poller:
         self._asked: Needs | None = None
         self.blurred = False
         self.fetches = 0
+        self.delay = self.budget.interval
+        """Seconds between the last refresh and the next: longer than the interval when the budget asks for it."""
         self.share = 0.0
         """The part of the time that the last refresh and its pause gave to the database."""
 
@@ -105,6 +107,7 @@ class Poller:
         spent = self._monotonic() - began
         floor = max(budget.min_gap, budget.duty * spent)
         delay = max(budget.blurred if self.blurred else budget.interval, floor)
+        self.delay = delay
         self.share = spent / (spent + delay)
         self._on_link()
         return delay, floor

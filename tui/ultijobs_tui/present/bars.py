@@ -118,7 +118,7 @@ def _state(status: Status) -> Span:
         return Span("━ FROZEN (f live)", Tone.WARN)
     if status.state is LinkState.CONNECTING:
         return Span("▷ CONNECTING", Tone.WARN)
-    return Span(f"● LIVE {status.interval:g}s", Tone.GOOD)
+    return Span(f"● LIVE {round(status.interval, 1):g}s", Tone.GOOD)
 
 
 def _tail(text: str, width: int) -> str:

@@ -26,9 +26,9 @@ class Scale:
 
 def bar(spans: Sequence[tuple[datetime, datetime]], scale: Scale, *, waiting: bool = False) -> str:
     """Each span as at least one cell: `▇` for work, `·` for a wait and between the tries of one step."""
-    cells = [" "] * scale.width
     if not spans:
-        return "".join(cells)
+        return ""
+    cells = [" "] * scale.width
     first, last = scale.at(spans[0][0]), scale.at(spans[-1][1])
     for i in range(first, last + 1):
         cells[i] = "·"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar, cast
+from typing import ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,6 +25,9 @@ from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["CockpitScreen", "bindings_of"]
 
+_FRAME_ROWS: Final = 5
+"""State, tabs, crumb, result, footer."""
+
 
 def bindings_of(view: str) -> list[BindingType]:
     """The bindings of a screen, from the registry."""
@@ -37,6 +40,8 @@ class CockpitScreen(Screen[None]):
     """Subclasses say what they need, show what came, and name what their keys do."""
 
     VIEW: ClassVar[str]
+    PANEL_ROWS: ClassVar[int] = 0
+    """Rows around a list that grows with its rows, which its panel follows."""
     ALLOW_SELECT = False
     _composed = False
     _hint: Line | None = None
@@ -109,7 +114,10 @@ class CockpitScreen(Screen[None]):
         self.desk.poke()
 
     def on_resize(self, _event: Resize) -> None:
-        self.set_class(not self.desk.look().roomy, "-short")
+        look = self.desk.look()
+        self.set_class(not look.roomy, "-short")
+        for grid in self.query(".grows").results(Grid):
+            grid.styles.max_height = max(4, look.height - _FRAME_ROWS - (self.PANEL_ROWS if look.roomy else 0))
         self.receive(self.desk.last_frame)
 
     @property

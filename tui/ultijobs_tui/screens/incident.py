@@ -25,6 +25,7 @@ _FRESH_TICKS = 3
 
 class IncidentScreen(CockpitScreen):
     VIEW = "incident"
+    PANEL_ROWS = 9
     BINDINGS = bindings_of("incident")
 
     def __init__(self) -> None:
@@ -39,8 +40,9 @@ class IncidentScreen(CockpitScreen):
     def body(self) -> Iterable[Widget]:
         yield Lines(id="gauges", classes="gauges")
         yield Lines(id="gauge-rule", classes="rule")
-        yield Grid(id="stuck")
+        yield Grid(id="stuck", classes="grows")
         yield Lines(id="panel", classes="panel roomy")
+        yield Lines(classes="filler")
 
     def crumb(self) -> Line:
         if self._find:

@@ -22,6 +22,7 @@ __all__ = ["QueuesScreen"]
 
 class QueuesScreen(CockpitScreen):
     VIEW = "queues"
+    PANEL_ROWS = 5
     BINDINGS = bindings_of("queues")
 
     def __init__(self) -> None:
@@ -35,8 +36,9 @@ class QueuesScreen(CockpitScreen):
         return Needs(queues=True)
 
     def body(self) -> Iterable[Widget]:
-        yield Grid(id="queues")
+        yield Grid(id="queues", classes="grows")
         yield Lines(id="panel", classes="panel roomy")
+        yield Lines(classes="filler")
 
     def arrive(self, place: Place) -> None:
         self._wanted = place.key

@@ -73,7 +73,7 @@ class TextDialog(Modal[None]):
         moves[where](animate=False)
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._text)
+        self.desk.copy(self._text)
         self.query_one("#reader-hint", Lines).set_lines([line(" ", Span("copied", Tone.GOOD))])
 
 

@@ -74,9 +74,11 @@ class Grid(ScrollView, can_focus=True):
             self._floor = []
         self.cursor.rows([row.key for row in table.rows])
         refitted = self._fit()
-        size = Size(self.size.width, len(table.rows) + 1)
+        size = Size(self.size.width, max(len(table.rows), len(table.empty)) + 1)
         if size != self.virtual_size:
             self.virtual_size = size
+            if self.styles.auto_dimensions:
+                self.refresh(layout=True)
         if refitted or bool(table.rows) != bool(old.rows) or (not table.rows and table.empty != old.empty):
             self._redraw_all()
         else:
@@ -111,6 +113,11 @@ class Grid(ScrollView, can_focus=True):
         self.move_to((self.cursor.index or 0) + steps)
 
     @property
+    def _width(self) -> int:
+        """Cells of a line, without a scrollbar."""
+        return self.size.width - self.scrollbar_gutter.width
+
+    @property
     def page(self) -> int:
         """Rows that are visible at once."""
         return max(1, self.size.height - 1)
@@ -122,7 +129,7 @@ class Grid(ScrollView, can_focus=True):
 
     # -- drawing ---------------------------------------------------------------------------------------
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self._width
         if width != self._fitted:
             self._fit()  # a scrollbar came or went
         base = self.rich_style
@@ -167,7 +174,7 @@ class Grid(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _fit(self) -> bool:
-        self._fitted = self.size.width
+        self._fitted = self._width
         width = self._fitted - _GUTTER
         self._floor = self._table.natural(self._floor)
         layout = self._table.layout(width, floor=self._floor) if width > 0 else []
@@ -200,7 +207,7 @@ class Grid(ScrollView, can_focus=True):
     def on_resize(self, _event: Resize) -> None:
         self._floor = []
         self._fit()
-        self.virtual_size = Size(self.size.width, len(self._table.rows) + 1)
+        self.virtual_size = self.virtual_size.with_width(self.size.width)
         self._redraw_all()
         self._show_cursor()
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Protocol, cast
+
 from rich.style import Style
 from textual.widget import Widget
 
 from ultijobs_tui.paint import ASCII
 from ultijobs_tui.table import Tone
+
+
+class Letters(Protocol):
+    """The part of the cockpit that says how glyphs are written."""
+
+    ascii_only: bool
+
 
 __all__ = ["TONE_CLASSES", "ascii_of", "ground_of", "style_of"]
 
@@ -31,4 +40,5 @@ def ground_of(widget: Widget, tone: str) -> Style:
 
 def ascii_of(widget: Widget, text: str) -> str:
     """`text` with our glyphs as letters where the cockpit was asked for ASCII."""
-    return text.translate(ASCII) if getattr(widget.app, "ascii_only", False) else text
+    letters = getattr(cast("Letters", widget.app), "ascii_only", False)  # pyright: ignore[reportUnknownMemberType]
+    return text.translate(ASCII) if letters else text
