@@ -11,9 +11,10 @@ from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.inspection import Inspector
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.loading import load_app
 from ultijobs_cli.render import masked
 from ultijobs_cli.report import CommandFailed
-from ultijobs_cli.settings import database
+from ultijobs_cli.settings import application, database, named
 
 __all__ = ["OPEN_WITHIN", "inspector", "within_reach"]
 
@@ -41,12 +42,19 @@ async def within_reach(url: str) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def inspector(call: Invocation, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
-    """The inspection of the database that the settings name.
+    """The inspection of the database that the settings name, else of the one that the application itself says.
 
-    Raises `CliBadFlag` where they name none, `DriverUnavailable` when it does not answer, `SchemaOutdated`.
+    Raises `CliBadFlag` where neither does, `DriverUnavailable` when it does not answer, `SchemaOutdated`.
     """
-    url, schema = database(call.flags)
     async with AsyncExitStack() as stack:
+        if application(call.flags) and not named(call.flags):
+            driver = load_app(call).driver
+            async with within_reach(driver.url):
+                await driver.open("cli")
+            stack.push_async_callback(driver.close)
+            yield Inspector(driver, actor=actor, source="cli")
+            return
+        url, schema = database(call.flags)
         async with within_reach(url):
             opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
             api = await stack.enter_async_context(opening)

@@ -11,12 +11,12 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ultijobs._connect import driver_for
-from ultijobs.errors import AppUnusable, CliBadFlag, UltijobsError
+from ultijobs.errors import AppUnusable, CliBadFlag, DriverUnavailable, UltijobsError
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.flags import Flags
 from ultijobs_cli.report import CommandFailed
-from ultijobs_cli.settings import application, export
+from ultijobs_cli.settings import application, export, no_database
 
 if TYPE_CHECKING:
     from ultijobs import App
@@ -81,6 +81,11 @@ def _agree(app: App[Any], flags: Flags) -> None:
     """Refuses a flag that the application's own `driver=` or `schema=` would overrule in silence."""
     try:
         own = app.driver.url
+    except DriverUnavailable:
+        raise no_database() from None
+    except UltijobsError as error:
+        raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
+    try:
         said = own if flags.database_url is None else driver_for(flags.database_url, flags.schema or "public").url
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error

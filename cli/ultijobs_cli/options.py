@@ -25,17 +25,30 @@ __all__ = [
     "WhereText",
     "filter_of",
     "instant_of",
+    "not_empty",
     "pace_of",
     "span_of",
 ]
 
 PAGE: Final = 10_000
 
-Queue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.")]
+
+def not_empty(value: str | None) -> str | None:
+    """A callback of names: an empty one is refused, since it would silently mean nothing or everything."""
+    if value is not None and not value.strip():
+        raise typer.BadParameter("is empty")
+    return value
+
+
+Queue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.", callback=not_empty)]
 Tenant = Annotated[
-    str | None, typer.Option("--tenant", metavar="TENANT", help="Only this tenant; others do not exist then.")
+    str | None,
+    typer.Option("--tenant", metavar="TENANT", help="Only this tenant; others do not exist then.", callback=not_empty),
 ]
-Name = Annotated[str | None, typer.Option("--name", metavar="JOB", help="Only jobs of this name; charge* is a prefix.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="JOB", help="Only jobs of this name; charge* is a prefix.", callback=not_empty),
+]
 WhereText = Annotated[
     list[str] | None, typer.Option("--where", metavar="FILTER", help='A filter, such as "state:dead age:>10m".')
 ]
@@ -77,8 +90,6 @@ def filter_of(
         terms.append(Term(Field.STATE, Op.IS, tuple(_states(state))))
     for field, value in ((Field.QUEUE, queue), (Field.JOB, name)):
         if value is not None:
-            if not value:
-                raise bad(f"--{'name' if field is Field.JOB else field}", "is empty", "leave it out to see all")
             terms.append(Term(field, Op.IS, (value,)))
     return Where(tuple(terms), parsed.tenant)
 

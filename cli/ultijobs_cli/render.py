@@ -139,7 +139,9 @@ def _aside(report: Report, *, told: bool) -> list[Paragraph]:
 
 
 def _three_lines(finding: Finding) -> list[Paragraph]:
-    where = f" ({finding.at})" if finding.at and finding.at not in finding.cause else ""
+    where = (
+        f" ({finding.at})" if finding.at and not finding.at.startswith("--") and finding.at not in finding.cause else ""
+    )
     lines = [Paragraph(masked(f"{finding.code}: {' '.join(finding.cause.split())}{where}"), "red")]
     if finding.fix:
         lines.append(Paragraph(masked(f"fix: {' '.join(finding.fix.split())}")))

@@ -73,6 +73,7 @@ class Root(Group):
 
     def _code(self, words: list[str], complete_var: str | None, **extra: Any) -> int:
         try:
+            _refuse_bytes(words)
             answer = super().main(words, PROGRAM, complete_var, standalone_mode=False, **extra)
         except typer.TyperException as error:
             return _unreadable(error, words)
@@ -105,6 +106,13 @@ def beginning() -> Callable[..., int]:
     run.__signature__ = with_common([own])  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
+
+
+def _refuse_bytes(words: Sequence[str]) -> None:
+    """Refuses what is no text in this locale: it could neither be stored nor be compared with what is."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            raise typer.BadParameter(f"{word!r} is no UTF-8 text")
 
 
 def _unreadable(error: typer.TyperException, words: Sequence[str]) -> int:

@@ -8,7 +8,12 @@ from ultijobs import _settings
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli.flags import Flags
 
-__all__ = ["application", "database", "export"]
+__all__ = ["application", "database", "export", "named", "no_database"]
+
+
+def named(flags: Flags) -> bool:
+    """True when a setting names a database, rather than the application's own code."""
+    return bool(flags.database_url or _settings.load().database_url)
 
 
 def database(flags: Flags) -> tuple[str, str]:
@@ -16,10 +21,15 @@ def database(flags: Flags) -> tuple[str, str]:
     known = _settings.load()
     url = flags.database_url or known.database_url
     if not url:
-        raise CliBadFlag(
-            "no database is named", fix="give --database-url postgresql://USER@HOST/DB, or set ULTIJOBS_DATABASE_URL"
-        )
+        raise no_database()
     return url, flags.schema or known.schema or "public"
+
+
+def no_database() -> CliBadFlag:
+    """The answer where neither a setting nor the application names a database."""
+    return CliBadFlag(
+        "no database is named", fix="give --database-url postgresql://USER@HOST/DB, or set ULTIJOBS_DATABASE_URL"
+    )
 
 
 def application(flags: Flags) -> str | None:

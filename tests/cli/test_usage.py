@@ -61,6 +61,29 @@ def test_without_a_database_the_fix_names_flag_and_variable(cli: Cli) -> None:
     assert "ULTIJOBS_DATABASE_URL" in answer.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "ls", "--tenant", ""],
+        ["jobs", "ls", "--queue", " "],
+        ["jobs", "ls", "--name", ""],
+        ["stats", "--tenant", ""],
+        ["queues", "pause", ""],
+        ["queues", "pause", "q", "--for", "0s"],
+        ["queues", "pause", "q", "--for", "-5m"],
+        ["workers", "drain", ""],
+        ["jobs", "ls", "--queue", b"\xff\xfe".decode("utf-8", "surrogateescape")],
+        ["activity", "--after", "yesterday"],
+        ["jobs", "ls", "--after", "yesterday"],
+    ],
+    ids=ascii,
+)
+def test_a_value_that_means_nothing_is_refused(queue: Cli, seeds: Seeds, words: list[str]) -> None:
+    answer = queue(*words, "--json")
+    assert answer.code == 2
+    assert queue("activity", "--json").data["rows"] == []
+
+
 def test_a_flag_of_the_bare_group_is_refused_before_a_subcommand(queue: Cli, seeds: Seeds) -> None:
     answer = queue("jobs", "--state", "dead", "show", "123456")
     assert answer.code == 2

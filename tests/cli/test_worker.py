@@ -143,6 +143,16 @@ def test_a_missing_name_offers_the_app_that_is_there(shop: Shop) -> None:
     assert shop.run("worker", "--app", "shopp").code == 4
 
 
+def test_the_application_s_own_database_is_read_where_no_setting_names_one(shop: Shop) -> None:
+    job = enqueued(shop, "ship")
+    url = shop.env.pop("ULTIJOBS_DATABASE_URL")
+    assert shop.run("jobs").code == 2
+    assert shop.run("worker").code == 2
+    text = (shop.folder / "shop.py").read_text().replace("App(jobs", f"App(driver={url!r}, jobs")
+    (shop.folder / "shop.py").write_text(text)
+    assert [row["id"] for row in shop.run("jobs", "--json").data["rows"]] == [job]
+
+
 def test_a_flag_that_the_application_overrules_is_refused(shop: Shop) -> None:
     text = (shop.folder / "shop.py").read_text().replace("App(jobs", 'App(driver="postgresql://a:hunter2@db/one", jobs')
     (shop.folder / "shop.py").write_text(text)

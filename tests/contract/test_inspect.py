@@ -25,6 +25,7 @@ from ultijobs._ids import new_id
 from ultijobs._queue.records import Beat, JobState, Outcome, StepStatus, StopReason
 from ultijobs._queue.views import Count, Sort
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
+from ultijobs.errors import Invariant
 
 SECOND = timedelta(seconds=1)
 
@@ -104,6 +105,12 @@ async def every_page(harness: Harness, sort: Sort, limit: int) -> list[UUID]:
         if after is None:
             return seen
     raise AssertionError("the pages do not end")
+
+
+@pytest.mark.parametrize("token", ["", "yesterday", "1.x", "l0.xx~h", "1" * 500])
+async def test_what_is_no_page_s_next_is_refused(harness: Harness, token: str) -> None:
+    with pytest.raises(Invariant):
+        await harness.driver.inspect.jobs(ANY, after=token)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])

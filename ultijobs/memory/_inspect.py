@@ -21,6 +21,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import Where
+from ultijobs.errors import Invariant
 from ultijobs.memory import _counts
 from ultijobs.memory._filters import matches
 from ultijobs.memory._steps import steps_of
@@ -187,5 +188,8 @@ def _token(key: tuple[int, int]) -> str:
 
 
 def _read_token(token: str) -> tuple[int, int]:
-    first, second = token.split(".")
-    return int(first), int(second)
+    try:
+        first, second = token.split(".")
+        return int(first), int(second)
+    except ValueError:
+        raise Invariant(f"{token[:80]!r} is no page's next", fix="give --after what the page before answered") from None

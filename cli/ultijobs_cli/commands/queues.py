@@ -18,7 +18,7 @@ from ultijobs_cli.watch import watching
 
 __all__ = ["ls", "pause", "queue_table", "resume"]
 
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", callback=options.not_empty)]
 
 _TONES: Final[dict[str, Tone]] = {"paused": "yellow", "unserved": "red"}
 
@@ -58,6 +58,8 @@ async def pause(
     $ ultijobs queues pause billing --reason "bank is down" --for 30m
     """
     span = options.span_of("--for", duration)
+    if span is not None and not span:
+        raise options.bad("--for", "is no time at all", "write --for 30m, or leave it out to pause until a resume")
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason, duration=span)
         return await order(api, await api.plan(Action.PAUSE, Target(queue=queue), chosen), {"queue": queue})

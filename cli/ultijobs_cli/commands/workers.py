@@ -18,7 +18,9 @@ from ultijobs_cli.watch import watching
 
 __all__ = ["drain", "ls", "resume"]
 
-WorkerName = Annotated[str, typer.Argument(metavar="WORKER", help="The worker_id that `workers ls` shows.")]
+WorkerName = Annotated[
+    str, typer.Argument(metavar="WORKER", help="The worker_id that `workers ls` shows.", callback=options.not_empty)
+]
 
 _TONES: Final[dict[str, Tone]] = {
     "healthy": "green",
