@@ -15,6 +15,7 @@ from ultijobs._coalesce import Backoff
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimAsk, ClaimedJob
 from ultijobs._service.trouble import Trouble
+from ultijobs._worker.due import NextDue
 from ultijobs._worker.keeper import margin_of
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
@@ -29,8 +30,7 @@ GATHER: Final = 0.005
 """How long a slot waits for its neighbours when fewer are free, in seconds."""
 BACKLOG: Final = 1_500
 """Settlements, beside one per slot, that may be pending when the next claim goes out."""
-DUE_EVERY: Final = 10
-"""Every how many idle polls the time of the next due row is asked for, unless a hint asks sooner."""
+MOST_LEFT_ALONE: Final = 1_000
 
 
 class Claimer:
@@ -76,11 +76,8 @@ class Claimer:
         self._hints = 0
         self._stopping = False
         self._paused = False
-        self._due_at: float | None = None
-        self._due_stale = True
-        self._early = 0
-        self._idle_polls = 0
-        self.skip: set[UUID] = set()
+        self._due = NextDue(lambda: driver.next_due(self._queues, self._names), self._poll)
+        self._left_alone: dict[UUID, None] = {}
 
     @property
     def running(self) -> int:
@@ -94,13 +91,18 @@ class Claimer:
         """Work may be there now."""
         self._hints += 1
         self._hungry = True
-        self._due_stale = True
         self._wake.set()
 
     def due_changed(self) -> None:
         """A row may become due sooner than known."""
-        self._due_stale = True
+        self._due.changed()
         self._wake.set()
+
+    def leave_alone(self, id: UUID) -> None:
+        """Never claims this job again; of very many the first ones are forgotten."""
+        self._left_alone[id] = None
+        if len(self._left_alone) > MOST_LEFT_ALONE:
+            del self._left_alone[next(iter(self._left_alone))]
 
     def slot_freed(self) -> None:
         self._running -= 1
@@ -132,8 +134,6 @@ class Claimer:
                 await self._nap(self._backoff.after(failures), unless=lambda: self._stopping)
             else:
                 failures = 0
-                if not self._hungry:
-                    await self._learn_due()
 
     async def run_until_idle(self) -> None:
         """Claims until nothing is due, running or unsettled here; a failing database raises."""
@@ -152,23 +152,26 @@ class Claimer:
     async def claim(self) -> int:
         """One claim for all free slots; how many rows it brought."""
         await self._settler.below(self._concurrency + BACKLOG)
+        if self._stopping:
+            return 0
         free = min(self.free, MOST)
         hints = self._hints
         if len(self._queues) > 1:
             self._queues.append(self._queues.pop(0))
-        ask = ClaimAsk(
-            self._worker_id, dict.fromkeys(self._queues, free), self._names, free, self._lease, frozenset(self.skip)
-        )
+        queues = dict.fromkeys(self._queues, free)
+        ask = ClaimAsk(self._worker_id, queues, self._names, free, self._lease, frozenset(self._left_alone))
         self._hungry = False
         sent = time.monotonic()
         jobs = await self._driver.claim(ask)
         self._trouble.answered()
         self._hungry = self._hungry or len(jobs) >= free or self._hints != hints
         if jobs:
-            self._early = self._idle_polls = 0
+            self._due.served()
             self._tally.claimed()
             self._running += len(jobs)
             self._start(jobs, sent + self._good_for)
+        else:
+            self._due.changed()
         return len(jobs)
 
     async def _worth_a_claim(self) -> bool:
@@ -179,44 +182,23 @@ class Claimer:
             if self._hungry and (free >= self._enough or (free and self._gathering is None)):
                 return True
             if free and not self._hungry:
-                if self._due_stale and self._due_at is None:
-                    await self._learn_due()
-                wake_at = poll_at if self._due_at is None else min(poll_at, self._due_at)
+                await self._learn_due()
+                wake_at = poll_at if self._due.at is None else min(poll_at, self._due.at)
                 wait = wake_at - time.monotonic()
-                if wait <= 0:
-                    self._polled()
-                    return True
-                await self._nap(wait)
+                if wait > 0:
+                    await self._nap(wait)
+                else:
+                    self._due.pass_by(time.monotonic())
+                    self._hungry = True
             else:
                 await self._nap(None)
         return False
 
-    def _polled(self) -> None:
-        now = time.monotonic()
-        if self._due_at is not None and self._due_at <= now:
-            self._due_at = None
-            self._due_stale = True
-        self._idle_polls += 1
-        if self._idle_polls % DUE_EVERY == 0:
-            self._due_stale = True
-        self._hungry = True
-
     async def _learn_due(self) -> None:
-        if not self._due_stale:
-            return
-        self._due_stale = False
         try:
-            wait = await self._driver.next_due(self._queues, self._names)
+            await self._due.learn()
         except Exception as error:  # noqa: BLE001 - the poll finds what is due all the same
             self._trouble.failed("jobs.worker.tick-failed", "asking for the next due job", error)
-            return
-        if wait is None:
-            self._due_at = None
-            return
-        # An answer may be early: a row that nobody may claim yet must not turn into a hot loop.
-        self._early += 1
-        floor = min(self._poll, 0.002 * 2.0 ** min(self._early, 20))
-        self._due_at = time.monotonic() + max(wait.total_seconds(), floor)
 
     def _gathered(self) -> None:
         self._gathering = None

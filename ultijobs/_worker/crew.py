@@ -192,7 +192,7 @@ class Crew:
             if settlement is not None:
                 if flight.body.unreadable:
                     # A newer release's record: this process would only hand it back again.
-                    self.claimer.skip.add(settlement.id)
+                    self.claimer.leave_alone(settlement.id)
                 self.settler.put(flight, settlement)
             else:
                 if self.roster.move(flight, Phase.LOST):

@@ -211,7 +211,34 @@ async def test_a_paused_claimer_claims_nothing_until_it_goes_on(rig: Rig):
 
 async def test_what_it_must_leave_alone_is_named_in_the_claim(rig: Rig):
     left = claimed(1).id
-    rig.claimer.skip.add(left)
+    rig.claimer.leave_alone(left)
     rig.run()
     await eventually(lambda: rig.driver.asks)
     assert rig.driver.asks[0].skip == {left}
+
+
+async def test_a_row_that_becomes_due_sooner_than_known_is_not_missed(rig: Rig):
+    rig.driver.due = timedelta(hours=1)
+    rig.run()
+    await eventually(lambda: rig.driver.due_asked == 1)
+    rig.driver.due = timedelta(seconds=0.2)
+    rig.claimer.due_changed()
+    await eventually(lambda: rig.driver.due_asked == 2)
+    rig.driver.rows = 1
+    await eventually(lambda: rig.started, within=2)
+
+
+async def test_a_stop_while_it_waits_for_settlements_sends_no_claim(rig: Rig):
+    gate = asyncio.Event()
+
+    async def below(_: int) -> None:
+        await gate.wait()
+
+    rig.claimer._settler.below = below
+    rig.driver.rows = 1
+    rig.run()
+    await asyncio.sleep(0)
+    rig.claimer.stop()
+    gate.set()
+    await rig.close()
+    assert rig.driver.asks == []
