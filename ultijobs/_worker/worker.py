@@ -57,7 +57,7 @@ class Worker:
         self._patience = Patience(self._stop, self._trouble, "jobs.worker.start-failed")
         self._ordered = WorkerOrder.NONE
         self._crew: Crew | None = None
-        self._handing_back: asyncio.Task[None] | None = None
+        self._handing_back: set[asyncio.Task[None]] = set()
 
     @property
     def worker_id(self) -> str:
@@ -163,7 +163,7 @@ class Worker:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
         finally:
-            await end({asked, claiming, *background})
+            await end({asked, claiming, *background, *self._handing_back})
         leave_behind(crew)
         crew.heartbeat.state = "stopped"
         with contextlib.suppress(TimeoutError):
@@ -177,11 +177,12 @@ class Worker:
         elif order is not self._ordered and self._crew is not None and self._stop.stage is Stop.NO:
             self._ordered = order
             self._crew.pause(paused=order is WorkerOrder.DRAIN)
-            if self._handing_back is not None:
-                self._handing_back.cancel()
-            self._handing_back = (
-                asyncio.create_task(self._hand_back_later(self._crew)) if order is WorkerOrder.DRAIN else None
-            )
+            for task in self._handing_back:
+                task.cancel()
+            if order is WorkerOrder.DRAIN:
+                task = asyncio.create_task(self._hand_back_later(self._crew))
+                self._handing_back.add(task)
+                task.add_done_callback(self._handing_back.discard)
 
     async def _hand_back_later(self, crew: Crew) -> None:
         await asyncio.sleep(self._settings.grace.total_seconds())
