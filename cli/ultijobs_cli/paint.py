@@ -10,7 +10,7 @@ from typing import Final, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from ultijobs._text import inert
+from ultijobs.inspection import inert
 from ultijobs_cli.layout import TONES, lines
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph, Table
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, TextIO, cast
 
-from ultijobs._text import inert
+from ultijobs.inspection import inert
 from ultijobs_cli.jsonform import dump
 from ultijobs_cli.report import Finding, Report
 from ultijobs_cli.tables import Block, Paragraph, Tone

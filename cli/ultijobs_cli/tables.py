@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from ultijobs._text import inert
+from ultijobs.inspection import inert
 
 __all__ = ["Block", "Cell", "Column", "Pairs", "Paragraph", "Table", "Tone", "grid"]
 
