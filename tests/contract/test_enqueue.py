@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from tests.contract.moves import bring_to, end, job, put, put_and_take, row, sto
 from ultijobs._ids import new_id
 from ultijobs._queue.records import LIVE, JobState, Outcome, UniqueMode
 from ultijobs._queue.where import ANY
+from ultijobs.errors import Invariant, PayloadInvalid
 
 ENDED = sorted(set(JobState) - LIVE)
 HOUR = timedelta(hours=1)
@@ -81,6 +83,45 @@ async def test_ended_work_frees_its_key(harness: Harness, state: JobState) -> No
     before = await stop(harness, state, idempotency_key="k")
     after = await put(harness, idempotency_key="k")
     assert after != before
+
+
+UNSTORABLE = ["a\0b", "\ud800"]
+
+
+@pytest.mark.parametrize("text", UNSTORABLE)
+@pytest.mark.parametrize(
+    "field", ["name", "queue", "tenant_id", "idempotency_key", "enqueued_by", "code_version", "input"]
+)
+async def test_text_that_cannot_be_stored_is_refused_whole(harness: Harness, field: str, text: str) -> None:
+    with pytest.raises(PayloadInvalid):
+        await harness.driver.enqueue([job(), job(**{field: text})])
+    async with harness.driver.transaction() as tx:
+        with pytest.raises(PayloadInvalid):
+            await harness.driver.enqueue([job(**{field: text})], tx=tx)
+        (answer,) = await harness.driver.enqueue([job()], tx=tx)
+    assert [found.id for found in (await harness.driver.inspect.jobs(ANY)).rows] == [answer.id]
+
+
+@pytest.mark.parametrize("fields", [{"idempotency_key": "k" * 2_001}, {"queue": "q" * 2_001}])
+async def test_a_key_too_long_for_its_index_is_refused(harness: Harness, fields: dict[str, str]) -> None:
+    with pytest.raises(PayloadInvalid, match="2000 fit into an index"):
+        await harness.driver.enqueue([job(**fields)])
+    await put(harness, **{field: text[:1_900] for field, text in fields.items()})
+
+
+async def test_times_that_contradict_each_other_are_refused(harness: Harness) -> None:
+    now = await harness.driver.inspect.now()
+    for fields in ({"run_at": now, "delay": HOUR}, {"run_at": now.replace(tzinfo=None)}):
+        with pytest.raises(Invariant):
+            await harness.driver.enqueue([job(**fields)])
+
+
+async def test_text_of_every_script_comes_back(harness: Harness) -> None:
+    text = "Ω≈ç√ 你好 \U0001f701 \u202e \x1b[31m"
+    job_id = await put(harness, idempotency_key=text, tenant_id=text, input=json.dumps(text, ensure_ascii=False))
+    seen = await row(harness, job_id)
+    assert (seen.idempotency_key, seen.tenant_id) == (text, text)
+    assert json.loads((await take_one(harness)).input) == text
 
 
 async def test_two_tenants_may_use_one_key(harness: Harness) -> None:

@@ -90,10 +90,9 @@ async def test_cancel_then_retry_within_a_heartbeat_does_not_renew_the_old_claim
     assert new.lease_no != old.lease_no
     before = await row(harness, new.id)
     await harness.advance(SECOND)
-    (answer,) = await renew(harness, Beat(old.id, old.lease_no, progress=Progress(1)))
-    assert answer is not BeatAnswer.HELD
+    assert await renew(harness, Beat(old.id, old.lease_no, progress=Progress(1))) == [BeatAnswer.CANCELLED]
     assert await row(harness, new.id) == before
-    assert await end(harness, old) is not Verdict.SETTLED
+    assert await end(harness, old) is Verdict.CANCELLED
     assert await record(harness, step(old)) == [StepAnswer(held=False)]
     assert await row(harness, new.id) == before
 
@@ -109,6 +108,15 @@ async def test_an_old_and_a_new_claim_of_one_job_are_told_apart_in_one_renewal(h
         expected = {old.lease_no: BeatAnswer.LOST, new.lease_no: BeatAnswer.HELD}
         assert answers == [expected[c.lease_no] for c in beats]
         assert (await row(harness, new.id)).running_step == f"of {new.lease_no}"
+
+
+async def test_a_claim_that_lapsed_before_the_cancel_was_lost_and_not_cancelled(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.crash(claimed)
+    await harness.driver.reap([])
+    await harness.driver.cancel([claimed.id])
+    assert await renew(harness, Beat(claimed.id, claimed.lease_no)) == [BeatAnswer.LOST]
+    assert await end(harness, claimed) is Verdict.LOST
 
 
 async def test_a_lapsed_claim_is_delivered_again_after_its_back_off(harness: Harness) -> None:

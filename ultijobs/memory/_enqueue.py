@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
 from ultijobs._queue.records import Enqueued, JobState, NewJob, SignalKind, UniqueMode
+from ultijobs._queue.storable import refuse_unstorable
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.memory._store import Key, Row, Store
 
@@ -56,8 +57,7 @@ class Transactions:
                 f"the memory driver cannot join a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
                 fix="pass tx=False, or open one with `async with driver.transaction() as tx:`",
             )
-        for job in jobs:
-            _check(job)
+        refuse_unstorable(jobs)
         keys = {key for job in jobs if (key := _key(job)) is not None}
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
         while True:
@@ -124,15 +124,6 @@ class Transactions:
 
 def _key(job: NewJob) -> Key | None:
     return None if job.idempotency_key is None else (job.name, job.tenant_id or "", job.idempotency_key)
-
-
-def _check(job: NewJob) -> None:
-    if job.run_at is None:
-        return
-    if job.delay is not None:
-        raise Invariant(f"{job.name} is given both a delay and a run_at", fix="give one of them")
-    if job.run_at.tzinfo is None:
-        raise Invariant(f"the run_at of {job.name} has no time zone", fix="pass an aware datetime")
 
 
 def _row(job: NewJob, now: datetime) -> Row:

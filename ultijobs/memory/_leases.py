@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat, WorkerOrder
 from ultijobs.memory import _operations
+from ultijobs.memory._fates import fate_of
 from ultijobs.memory._store import Store
 
 __all__ = ["MemoryLeaseLink"]
@@ -36,11 +37,9 @@ class MemoryLeaseLink:
 
 
 def _renew(store: Store, beat: Beat, lease: timedelta) -> BeatAnswer:
-    row = store.find(beat.id)
-    if row is None or row.lease_no != beat.lease_no:
-        return BeatAnswer.LOST
-    if row.lease_until is None:
-        return BeatAnswer.CANCELLED if row.state == "cancelled" else BeatAnswer.LOST
+    row = store.jobs.get(beat.id)
+    if row is None or not row.holds(beat.lease_no):
+        return BeatAnswer.CANCELLED if fate_of(store, beat.id, beat.lease_no).cancelled else BeatAnswer.LOST
     row.lease_until = store.now() + lease
     row.running_step = beat.step
     row.progress = beat.progress or row.progress

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ultijobs._queue.records import JobState, Outcome, Settlement, SignalKind, Verdict
+from ultijobs.memory._fates import fate_of
 from ultijobs.memory._store import Row, Store
 
 __all__ = ["settle"]
@@ -75,16 +76,8 @@ def _keep_error(row: Row, given: Settlement) -> None:
 
 
 def _verdict_of_a_miss(store: Store, given: Settlement) -> Verdict:
-    """A repeated settlement finds its own traces: the attempt that it wrote, or the state that it left."""
-    attempt = store.attempts.get(given.run_id, {}).get(given.lease_no)
-    if attempt is not None:
-        if attempt.outcome == Outcome.CANCELLED:
-            return Verdict.CANCELLED
-        return Verdict.SETTLED if attempt.outcome == given.outcome else Verdict.LOST
-    row = store.find(given.id)
-    if row is None or row.lease_no != given.lease_no:
-        return Verdict.LOST
-    if row.state == "cancelled":
+    """A repeated settlement finds its own traces."""
+    fate = fate_of(store, given.id, given.lease_no)
+    if fate.cancelled:
         return Verdict.CANCELLED
-    left = {Outcome.OK: "done", Outcome.SUSPENDED: "suspended"}.get(given.outcome)
-    return Verdict.SETTLED if row.state == left else Verdict.LOST
+    return Verdict.SETTLED if fate.landed(given.outcome) else Verdict.LOST

@@ -9,10 +9,11 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._queue.storable import refuse_unstorable
 from ultijobs._tx.connections import Joined, connection_of
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.postgres.bulk import COPY_FROM, TELL, copy_or_insert, tell
-from ultijobs.postgres.jobs import ENQUEUE_LIMIT, Key, insert, key_of, refuse_unstorable
+from ultijobs.postgres.jobs import ENQUEUE_LIMIT, Key, insert, key_of
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -35,7 +36,6 @@ class Enqueuer:
         """See `Driver.enqueue`."""
         if not jobs:
             return []
-        _check(jobs)
         refuse_unstorable(jobs)
         distinct, double_of = _distinct(jobs)
         if tx is None:
@@ -96,16 +96,6 @@ class Enqueuer:
             self._owed.clear()
         finally:
             self._telling = None
-
-
-def _check(jobs: Sequence[NewJob]) -> None:
-    for job in jobs:
-        if job.run_at is None:
-            continue
-        if job.delay is not None:
-            raise Invariant(f"{job.name} is given both a delay and a run_at", fix="give one of them")
-        if job.run_at.tzinfo is None:
-            raise Invariant(f"the run_at of {job.name} has no time zone", fix="pass an aware datetime")
 
 
 def _distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from ultijobs._queue.records import Enqueued, JobState, NewJob, UniqueMode
 from ultijobs._tx.connections import Joined
-from ultijobs.errors import DriverUnavailable, PayloadInvalid
+from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "insert", "key_of", "refuse_unstorable"]
+__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "insert", "key_of"]
 
 Key: TypeAlias = tuple[str, str, str]
 """The dedupe space: name, tenant (empty for none), key."""
@@ -25,9 +25,6 @@ ENQUEUE_LIMIT: Final = 30.0
 """Seconds for one statement: it may wait for another transaction that holds the same key."""
 
 _TRIES: Final = 5
-_INDEXED_BYTES: Final = 2_000
-"""What the columns of one index entry may take together; PostgreSQL's limit is 2,704."""
-
 _COLUMNS: Final = """\
 id, run_id, name, queue, tenant_id, lane, priority, idempotency_key, max_attempts, unique_mode, \
 run_at, due_at, behind, enqueued_by, traceparent, code_version, input"""
@@ -152,39 +149,6 @@ async def _insert_one(connection: Joined, sql: Sql, job: NewJob, tell: frozenset
 
 def key_of(job: NewJob) -> Key | None:
     return None if job.idempotency_key is None else (job.name, job.tenant_id or "", job.idempotency_key)
-
-
-def refuse_unstorable(jobs: Sequence[NewJob]) -> None:
-    """Raises `PayloadInvalid` for text that PostgreSQL would refuse, before a caller's transaction suffers from it."""
-    for job in jobs:
-        texts = (job.name, job.queue, job.tenant_id, job.lane, job.idempotency_key, job.enqueued_by, job.traceparent)
-        if any(text is not None and _unstorable(text) for text in (*texts, job.code_version, job.input)):
-            raise PayloadInvalid(
-                f"job {job.name!r}: a text of the enqueue holds U+0000 or a lone surrogate, which cannot be stored",
-                fix="remove the character before the enqueue",
-            )
-        for what, parts in (
-            ("name, tenant and key", (job.name, job.tenant_id, job.idempotency_key)),
-            ("queue and lane", (job.queue, job.lane)),
-        ):
-            size = sum(len((part or "").encode()) for part in parts)
-            if size > _INDEXED_BYTES:
-                raise PayloadInvalid(
-                    f"job {job.name[:100]!r}: {what} take {size} bytes together; {_INDEXED_BYTES} fit into an index",
-                    fix="shorten the idempotency key, for example to a digest of it",
-                )
-
-
-def _unstorable(text: str) -> bool:
-    if "\0" in text:
-        return True
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _texts(job: NewJob) -> tuple[str | None, ...]:
