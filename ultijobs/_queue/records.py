@@ -147,7 +147,8 @@ class ClaimAsk:
     """Jobs that this process handed back as unreadable; at most a few."""
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as all others are: that would cost more, for each job, than everything else its claim costs here.
+@dataclass(slots=True)
 class ClaimedJob:
     id: UUID
     run_id: UUID
@@ -172,7 +173,7 @@ class ClaimedJob:
     code_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settlement:
     """The outcome of one claim, fenced by `lease_no`.
 

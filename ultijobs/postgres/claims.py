@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Claimer"]
 
 _NEXT_ROWS: Final = 200
+_UNIQUE: Final = 12
+_MODES: Final = {mode.value: mode for mode in UniqueMode}
 
 # The subqueries are lazy: inner rows are locked only as far as the outer limits ask.
 CLAIM: Final = """\
@@ -86,12 +89,12 @@ class Claimer:
             if self._book.is_stale(queues):
                 return await self._after_scan(ask, queues)
             self._book.default(queues)
-            rows = await self._from(ask, queues, self._book.streams(queues))
-            if not rows:
-                return await self._after_scan(ask, queues) if self._book.may_rescan() else []
-            if len(rows) < min(ask.limit, sum(ask.queues.values())):
+            jobs = await self._from(ask, queues, self._book.streams(queues))
+            if not jobs:
+                return await self._after_scan(ask, queues) if self._book.affordable() else []
+            if len(jobs) < min(ask.limit, sum(ask.queues.values())):
                 self._book.rescan_soon()
-            return _claimed(rows)
+            return jobs
 
     async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
         """See `Driver.next_due`."""
@@ -113,11 +116,11 @@ class Claimer:
         if not due:
             return []
         began = time.monotonic()
-        rows = await self._from(ask, queues, due)
-        self._book.charge(time.monotonic() - began)
-        return _claimed(rows)
+        jobs = await self._from(ask, queues, due)
+        self._book.spend(time.monotonic() - began)
+        return jobs
 
-    async def _from(self, ask: ClaimAsk, queues: Sequence[str], streams: Sequence[Stream]) -> list[Record]:
+    async def _from(self, ask: ClaimAsk, queues: Sequence[str], streams: Sequence[Stream]) -> list[ClaimedJob]:
         asked_at = self._book.now()
         slots = {queue: min(ask.queues[queue], ask.limit) for queue in queues}
         rows = await self._links.fetch(
@@ -131,26 +134,38 @@ class Claimer:
             ask.limit,
             ask.lease,
         )
-        self._remember(streams, rows, slots, ask.limit, asked_at)
-        return rows
+        jobs = [_claimed(row) for row in rows]
+        jobs.sort(key=_claim_order)
+        self._remember(streams, jobs, slots, ask.limit, asked_at)
+        return jobs
 
     def _remember(
-        self, streams: Sequence[Stream], rows: Sequence[Record], slots: dict[str, int], limit: int, asked_at: datetime
+        self,
+        streams: Sequence[Stream],
+        jobs: Sequence[ClaimedJob],
+        slots: dict[str, int],
+        limit: int,
+        asked_at: datetime,
     ) -> None:
-        last: dict[tuple[str, str, int], tuple[datetime, UUID]] = {}
-        taken: dict[str, int] = dict.fromkeys(slots, 0)
-        for row in rows:
-            key = (row["queue"], row["lane"], -row["priority"])
-            at = (row["run_at"], row["id"])
-            last[key] = max(last.get(key, at), at)
-            taken[row["queue"]] += 1
-        cut_short = len(rows) >= limit
+        last = {(job.queue, job.lane, -job.priority): job for job in jobs}
+        taken = Counter(job.queue for job in jobs)
         for stream in streams:
-            if cut_short or taken[stream.queue] >= slots[stream.queue]:
-                if stream.key in last:
-                    self._book.took(stream, last[stream.key])
-            else:
+            if len(jobs) < limit and taken[stream.queue] < slots[stream.queue]:
                 self._book.drained(stream, asked_at)
+            elif stream.key in last:
+                job = last[stream.key]
+                self._book.took(stream, (job.run_at, job.id))
+
+
+def _claimed(row: Record) -> ClaimedJob:
+    """The statement returns the fields in their order."""
+    fields = list(row.values())
+    fields[_UNIQUE] = _MODES[fields[_UNIQUE]]
+    return ClaimedJob(*fields)
+
+
+def _claim_order(job: ClaimedJob) -> tuple[int, datetime, UUID]:
+    return (-job.priority, job.run_at, job.id)
 
 
 def _columns(streams: Sequence[Stream]) -> tuple[list[object], ...]:
@@ -161,32 +176,3 @@ def _columns(streams: Sequence[Stream]) -> tuple[list[object], ...]:
         [stream.from_at for stream in streams],
         [stream.from_id for stream in streams],
     )
-
-
-def _claimed(rows: Sequence[Record]) -> list[ClaimedJob]:
-    jobs = [
-        ClaimedJob(
-            id=row["id"],
-            run_id=row["run_id"],
-            name=row["name"],
-            queue=row["queue"],
-            tenant_id=row["tenant_id"],
-            lane=row["lane"],
-            priority=row["priority"],
-            attempt=row["attempt"],
-            max_attempts=row["max_attempts"],
-            claims=row["claims"],
-            lease_no=row["lease_no"],
-            input=row["input"],
-            unique=UniqueMode(row["unique_mode"]),
-            run_at=row["run_at"],
-            created_at=row["created_at"],
-            claimed_at=row["started_at"],
-            enqueued_by=row["enqueued_by"],
-            traceparent=row["traceparent"],
-            code_version=row["code_version"],
-        )
-        for row in rows
-    ]
-    jobs.sort(key=lambda job: (-job.priority, job.run_at, job.id))
-    return jobs

@@ -6,6 +6,7 @@ The arrays are sorted by id and rows are locked in that order, so that no two st
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -151,6 +152,8 @@ async def settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> l
 
 def _turns(settlements: Sequence[Settlement]) -> list[list[int]]:
     """Places in `settlements`, cut so that no turn has two claims of one job: what is matched is told by its id."""
+    if len({given.id for given in settlements}) == len(settlements):
+        return [list(range(len(settlements)))]
     turns: list[list[int]] = []
     nth: dict[UUID, int] = {}
     for at, given in enumerate(settlements):
@@ -162,7 +165,7 @@ def _turns(settlements: Sequence[Settlement]) -> list[list[int]]:
 
 
 async def _settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> list[Verdict]:
-    ordered = sorted(settlements, key=lambda given: given.id)
+    ordered = sorted(settlements, key=attrgetter("id"))
     landed: set[UUID] = set()
     plain = [given for given in ordered if given.outcome is Outcome.OK and not _holds_others(given)]
     releasing = [given for given in ordered if given.outcome is Outcome.OK and _holds_others(given)]
@@ -174,6 +177,8 @@ async def _settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> 
     for chunk in _chunks([given for given in ordered if given.outcome is Outcome.CANCELLED], _STOP_CHUNK):
         codes = [given.error_code for given in chunk]
         landed |= _ids(await links.fetch(sql(CANCELLED), *_claims(chunk), codes, [given.error for given in chunk]))
+    if len(landed) == len(settlements):
+        return [Verdict.SETTLED] * len(settlements)
     missed = [given for given in ordered if given.id not in landed]
     told = await fates(links, sql, [(given.id, given.lease_no) for given in missed])
     verdicts = dict.fromkeys(landed, Verdict.SETTLED)
@@ -213,4 +218,4 @@ def _chunks(given: Sequence[Settlement], size: int) -> list[Sequence[Settlement]
 
 
 def _ids(rows: Sequence[Record]) -> set[UUID]:
-    return {row["id"] for row in rows}
+    return {row[0] for row in rows}

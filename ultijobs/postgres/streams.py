@@ -21,9 +21,9 @@ CAPPED: Final = "n:"
 """Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
 
 _SCAN_EVERY: Final = 1.0
-_CHEAP: Final = 0.005
-_COST_SHARE: Final = 20.0
-"""A scan and the claim after it may take this part of the time: one in twenty."""
+_SHARE: Final = 0.05
+_BUDGET: Final = 0.25
+"""Scans and the claims after them may take this share of the time, and so many seconds of it at once."""
 
 _FORGET_AFTER: Final = 60.0
 _STREAMS_A_QUEUE: Final = 1_000
@@ -81,20 +81,30 @@ class StreamBook:
         self._queues: frozenset[str] = frozenset()
         self._scanned_at = 0.0
         self._scan_at = 0.0
-        self._cost = 0.0
+        self._budget = _BUDGET
+        self._budget_at = 0.0
         self._clock: tuple[datetime, float] | None = None
 
     def is_stale(self, queues: Iterable[str]) -> bool:
-        return time.monotonic() >= self._scan_at or not self._queues.issuperset(queues)
+        """True when a scan is due, or these queues were never looked at."""
+        if not self._queues.issuperset(queues):
+            return True
+        return time.monotonic() >= self._scan_at and self.affordable()
 
-    def may_rescan(self) -> bool:
-        """False while another scan would take more than its share of the time."""
-        return self._cost < _CHEAP or time.monotonic() >= self._scanned_at + self._cost * _COST_SHARE
+    def affordable(self) -> bool:
+        """False while scans, and the claims that follow them, have had more than their share of the time."""
+        now = time.monotonic()
+        self._budget = min(_BUDGET, self._budget + (now - self._budget_at) * _SHARE)
+        self._budget_at = now
+        return self._budget > 0
+
+    def spend(self, cost: float) -> None:
+        """Takes `cost` seconds from what scans may take."""
+        self._budget -= cost
 
     def rescan_soon(self) -> None:
         """A claim found less than it asked for: what is elsewhere is not known yet."""
-        if self.may_rescan():
-            self._scan_at = self._scanned_at
+        self._scan_at = self._scanned_at
 
     async def scan(self, queues: Sequence[str]) -> None:
         """Finds the streams of `queues` and where each begins. Raises `DriverUnavailable`."""
@@ -117,13 +127,8 @@ class StreamBook:
             found = Stream(row["queue"], row["lane"], row["rank"], start[0], start[1], row["run_at"], now)
             self._streams[found.key] = found
         self._queues = frozenset(queues)
-        self._cost = now - began
-        self._scan_at = now + max(_SCAN_EVERY, self._cost * _COST_SHARE)
-
-    def charge(self, cost: float) -> None:
-        """The claim after a scan took `cost` seconds: the next scan waits in proportion."""
-        self._cost += cost
-        self._scan_at = max(self._scan_at, self._scanned_at + self._cost * _COST_SHARE)
+        self._scan_at = now + _SCAN_EVERY
+        self.spend(now - began)
 
     def now(self) -> datetime:
         """The database's clock as of the last scan, carried on by ours."""
