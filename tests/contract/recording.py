@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
+from ultijobs._queue.outbox import OutboxStore
 
 Calls = set[str]
+
+STORES = {"inspect": InspectionStore, "outbox": OutboxStore}
+"""What a property of a driver offers."""
 
 
 def contract_methods() -> Calls:
     """`Driver.claim`, `InspectionStore.jobs`, …: everything that the protocols promise."""
     return {
         f"{protocol.__name__}.{name}"
-        for protocol in (Driver, InspectionStore, LeaseLink)
+        for protocol in (Driver, LeaseLink, *STORES.values())
         for name in vars(protocol)
         if not name.startswith("_")
     }
@@ -38,8 +42,8 @@ class _Recorder:
             raise AttributeError(f"{name} is not part of {self._protocol.__name__}: no case may use it")
         self._calls.add(f"{self._protocol.__name__}.{name}")
         self._before(name)
-        if name == "inspect":
-            return _Recorder(found, InspectionStore, self._calls, self._before)
+        if name in STORES:
+            return _Recorder(found, STORES[name], self._calls, self._before)
         if name == "lease_link":
             return lambda: _Recorder(found(), LeaseLink, self._calls, self._before)
         return found

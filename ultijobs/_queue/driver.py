@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
     ActResult,
     AttemptRecord,
@@ -122,6 +123,11 @@ class Driver(Protocol):
     @property
     def inspect(self) -> InspectionStore: ...
 
+    @property
+    def outbox(self) -> OutboxStore:
+        """The staged outbox of this database; it may be another database's queue that its relay publishes into."""
+        ...
+
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).
 
@@ -132,8 +138,12 @@ class Driver(Protocol):
     async def close(self) -> None: ...
 
     # -- jobs ------------------------------------------------------------------------------------------
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[Enqueued]:
-        """Inserts or dedupes all of them in one transaction: the caller's `tx`, else its own."""
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False) -> list[Enqueued]:
+        """Inserts or dedupes all of them in one transaction: the caller's `tx`, else its own.
+
+        `again`, without a `tx`, says that they may have been stored before: a job whose id is known is answered,
+        whatever has become of it, and not stored a second time.
+        """
         ...
 
     async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:

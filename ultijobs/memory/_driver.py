@@ -32,6 +32,7 @@ from ultijobs.memory import _acts, _claims, _operations, _settle, _steps
 from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._inspect import MemoryInspection
 from ultijobs.memory._leases import MemoryLeaseLink
+from ultijobs.memory._outbox import MemoryOutbox
 from ultijobs.memory._store import Store
 
 __all__ = ["MemoryDriver"]
@@ -47,11 +48,16 @@ class MemoryDriver:
     def __init__(self, clock: Clock | None = None) -> None:
         self._store = Store(SYSTEM_CLOCK if clock is None else clock)
         self._transactions = Transactions(self._store)
+        self._outbox = MemoryOutbox(self._store)
         self._inspect = MemoryInspection(self._store)
 
     @property
     def url(self) -> str:
         return "memory:"
+
+    @property
+    def outbox(self) -> MemoryOutbox:
+        return self._outbox
 
     @property
     def inspect(self) -> MemoryInspection:
@@ -64,7 +70,13 @@ class MemoryDriver:
         """Keeps the rows, so that a test can look at them afterwards."""
 
     # -- jobs ------------------------------------------------------------------------------------------
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[Enqueued]:
+    async def enqueue(
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        tx: object | None = None,
+        again: bool = False,  # noqa: ARG002 - a known id is answered in any case
+    ) -> list[Enqueued]:
         return await self._transactions.enqueue(jobs, tx)
 
     async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 
 from ultijobs._queue.records import Enqueued, JobState, NewJob, SignalKind, UniqueMode
@@ -21,10 +21,11 @@ _PATIENCE_S = 5.0
 class Transaction:
     """Rows that nobody else sees until the commit."""
 
-    __slots__ = ("ended", "rows")
+    __slots__ = ("__weakref__", "at_commit", "ended", "rows")
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.at_commit: list[Callable[[], None]] = []
         self.ended = False
 
     def holder(self, key: Key) -> Row | None:
@@ -115,6 +116,8 @@ class Transactions:
             if keep:
                 for row in tx.rows:
                     self._store.put(row)
+                for act in tx.at_commit:
+                    act()
                 self._announce(tx.rows)
 
     def _announce(self, rows: Sequence[Row]) -> None:

@@ -37,6 +37,7 @@ from ultijobs.postgres.leases import PostgresLeaseLink, reap
 from ultijobs.postgres.links import Links, Place
 from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
+from ultijobs.postgres.outbox import PostgresOutbox
 from ultijobs.postgres.requeue import requeue
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
@@ -69,6 +70,7 @@ class PostgresDriver:
         self._reads = Links(self._place, size=2, limit=2.0, read_only=True)
         self._inspect = PostgresInspection(self._reads, self._control, self._sql)
         self._claimer = Claimer(self._claims, self._sql)
+        self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
 
     @property
@@ -78,6 +80,10 @@ class PostgresDriver:
     @property
     def schema(self) -> str:
         return self._sql.schema
+
+    @property
+    def outbox(self) -> PostgresOutbox:
+        return self._outbox
 
     @property
     def inspect(self) -> PostgresInspection:
@@ -104,8 +110,8 @@ class PostgresDriver:
             await links.close()
 
     # -- jobs ------------------------------------------------------------------------------------------
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[Enqueued]:
-        return await self._enqueuer.enqueue(jobs, tx)
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False) -> list[Enqueued]:
+        return await self._enqueuer.enqueue(jobs, tx, again=again)
 
     async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:
         return await self._claimer.claim(ask)

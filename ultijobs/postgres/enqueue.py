@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._queue.records import Enqueued, JobState, NewJob
 from ultijobs._queue.storable import refuse_unstorable
 from ultijobs._tx.connections import Joined, connection_of
 from ultijobs.errors import DriverUnavailable, Invariant
@@ -17,9 +18,15 @@ from ultijobs.postgres.jobs import ENQUEUE_LIMIT, Key, insert, key_of
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["Enqueuer"]
+__all__ = ["FORGET_STORED", "Enqueuer", "distinct", "doubled"]
 
 _TELL_EVERY: Final = 0.005
+
+FORGET_STORED: Final = """\
+with ended as materialized (
+  select d.id, d.state from {schema}.x_jobs_done d where d.id = any($1::uuid[])),
+gone as (delete from {schema}.x_jobs j where j.id = any(array(select ended.id from ended)))
+select ended.id, ended.state from ended"""
 
 
 class Enqueuer:
@@ -32,18 +39,19 @@ class Enqueuer:
         self._owed: Final[set[str]] = set()
         self._telling: asyncio.Task[None] | None = None
 
-    async def enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob], tx: object | None, *, again: bool) -> list[Enqueued]:
         """See `Driver.enqueue`."""
         if not jobs:
             return []
         refuse_unstorable(jobs)
-        distinct, double_of = _distinct(jobs)
-        if tx is None:
-            answered = await self._own(distinct)
+        kept, double_of = distinct(jobs)
+        if tx is not None:
+            answers = await self._joined(kept, await connection_of(tx))
+        elif again:
+            answers = await self._once(kept)
         else:
-            answered = await self._joined(distinct, await connection_of(tx))
-        found = dict(zip((job.id for job in distinct), answered, strict=True))
-        return [_double(found[double_of[at]]) if at in double_of else found[job.id] for at, job in enumerate(jobs)]
+            answers = await self._own(kept)
+        return doubled(jobs, answers, double_of)
 
     async def close(self) -> None:
         """Tells what is still owed, as far as the database is there to be told."""
@@ -62,6 +70,15 @@ class Enqueuer:
             answers = await copy_or_insert(connection, self._sql, jobs, ENQUEUE_LIMIT)
             await tell(connection, self._sql, sorted({job.queue for job in jobs}), ENQUEUE_LIMIT)
         return answers
+
+    async def _once(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Inserts what was never stored under its id. A job that ended is found after the insert, when none can end."""
+        async with self._links.transaction() as connection:
+            answers = await insert(connection, self._sql, jobs, frozenset(job.queue for job in jobs), ENQUEUE_LIMIT)
+            fresh = [answer.id for answer in answers if not answer.deduped]
+            rows = await connection.fetch(self._sql(FORGET_STORED), fresh, timeout=ENQUEUE_LIMIT)
+        ended = {row["id"]: JobState(row["state"]) for row in rows}
+        return [replace(a, deduped=True, state=ended[a.id]) if a.id in ended else a for a in answers]
 
     async def _joined(self, jobs: Sequence[NewJob], connection: Joined) -> list[Enqueued]:
         queues = frozenset(job.queue for job in jobs)
@@ -98,7 +115,7 @@ class Enqueuer:
             self._telling = None
 
 
-def _distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:
+def distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:
     """The first job of each key, and for each later one of the same key the id of that first."""
     first: dict[Key, NewJob] = {}
     kept: list[NewJob] = []
@@ -113,5 +130,11 @@ def _distinct(jobs: Sequence[NewJob]) -> tuple[list[NewJob], dict[int, UUID]]:
     return kept, double_of
 
 
-def _double(of: Enqueued) -> Enqueued:
-    return Enqueued(of.id, of.run_id, deduped=True, state=of.state)
+def doubled(jobs: Sequence[NewJob], answers: Sequence[Enqueued], double_of: Mapping[int, UUID]) -> list[Enqueued]:
+    """Answers for `jobs`, from those for the distinct ones among them."""
+    firsts = {job.id: at for at, job in enumerate(jobs) if at not in double_of}
+    by_place = dict(zip(firsts.values(), answers, strict=True))
+    return [
+        replace(by_place[firsts[double_of[at]]], deduped=True) if at in double_of else by_place[at]
+        for at in range(len(jobs))
+    ]

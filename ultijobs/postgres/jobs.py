@@ -15,7 +15,7 @@ from ultijobs._tx.connections import Joined
 from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "insert", "key_of"]
+__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "columns", "insert", "key_of"]
 
 Key: TypeAlias = tuple[str, str, str]
 """The dedupe space: name, tenant (empty for none), key."""
@@ -124,8 +124,8 @@ async def insert(
         unanswered: list[NewJob] = []
         for start in range(0, len(left), CHUNK):
             chunk = left[start : start + CHUNK]
-            columns = _columns(chunk)
-            for row in await connection.fetch(sql(ENQUEUE_MANY), *columns, sorted(tell), timeout=limit):
+            arrays = columns(chunk)
+            for row in await connection.fetch(sql(ENQUEUE_MANY), *arrays, sorted(tell), timeout=limit):
                 asked = UUID(row["asked"])
                 if row["id"] is None:
                     unanswered.append(by_id[asked])
@@ -171,7 +171,8 @@ def _texts(job: NewJob) -> tuple[str | None, ...]:
     )
 
 
-def _columns(jobs: Sequence[NewJob]) -> list[list[str | None]]:
+def columns(jobs: Sequence[NewJob]) -> list[list[str | None]]:
+    """The jobs as the arrays that a statement for many takes, column by column, all of them text."""
     return [list(column) for column in zip(*map(_texts, jobs), strict=True)]
 
 

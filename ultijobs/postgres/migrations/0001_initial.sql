@@ -170,9 +170,12 @@ create table {schema}.x_outbox (
   attempts        int  not null default 0,
   next_at         timestamptz,
   last_error      text,
-  set_aside_at    timestamptz
+  set_aside_at    timestamptz,
+  held_by         uuid,
+  job_id          uuid
 );
-create index x_outbox_staged on {schema}.x_outbox (position) where published_at is null and set_aside_at is null;
+create index x_outbox_staged on {schema}.x_outbox (tx_id, position) where published_at is null and set_aside_at is null;
+create index x_outbox_aside on {schema}.x_outbox (set_aside_at) where set_aside_at is not null;
 create index x_outbox_published on {schema}.x_outbox (published_at) where published_at is not null;
 
 create table {schema}.x_backfills (

@@ -1,0 +1,272 @@
+"""The staged outbox: rows commit with their transaction, go out in order, once, and a failing one holds up no other."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.contract.harness import Harness
+from tests.contract.moves import SECOND, end, job, put, take_one
+from ultijobs._ids import new_id
+from ultijobs._queue.outbox import OutboxState, Published, StagedJob, Unsent
+from ultijobs._queue.records import JobState, NewJob, Outcome, UniqueMode
+from ultijobs._queue.where import ANY
+from ultijobs.errors import Invariant
+
+LEASE = timedelta(seconds=30)
+
+
+class RollBack(Exception):
+    pass
+
+
+async def stage(harness: Harness, *keys: str, **fields: Any) -> list[UUID]:
+    """One row for each key, in one transaction."""
+    async with harness.driver.transaction() as tx:
+        answers = await harness.driver.outbox.stage([job(idempotency_key=key, **fields) for key in keys], tx=tx)
+    return [answer.id for answer in answers]
+
+
+async def claim(harness: Harness, limit: int = 100, claimant: str = "r-1") -> list[StagedJob]:
+    return await harness.driver.outbox.claim(claimant, limit=limit, lease=LEASE)
+
+
+def published(rows: Sequence[StagedJob]) -> list[Published]:
+    return [Published(row.job.id, row.claim_no, row.job.id) for row in rows]
+
+
+def unsent(row: StagedJob, retry_in: timedelta | None = SECOND) -> Unsent:
+    return Unsent(row.job.id, row.claim_no, "no", retry_in)
+
+
+def keys(rows: Sequence[StagedJob]) -> list[str | None]:
+    return [row.job.idempotency_key for row in rows]
+
+
+async def states(harness: Harness) -> dict[UUID, str]:
+    return {row.id: row.state for row in (await harness.driver.outbox.rows()).rows}
+
+
+async def test_a_staged_row_is_there_at_the_commit_and_never_in_the_queue_before_it_is_published(
+    harness: Harness,
+) -> None:
+    async with harness.driver.transaction() as tx:
+        (answer,) = await harness.driver.outbox.stage([job()], tx=tx)
+        assert (answer.id, answer.deduped, answer.state) == (answer.run_id, False, JobState.READY)
+        assert await claim(harness) == []
+    (row,) = await claim(harness)
+    assert row.job.id == answer.id
+    assert (await harness.driver.inspect.jobs(ANY)).rows == []
+
+
+async def test_a_rolled_back_row_never_was(harness: Harness) -> None:
+    with contextlib.suppress(RollBack):
+        async with harness.driver.transaction() as tx:
+            await harness.driver.outbox.stage([job()], tx=tx)
+            raise RollBack
+    assert await claim(harness) == []
+    assert await states(harness) == {}
+
+
+async def test_staging_needs_a_transaction(harness: Harness) -> None:
+    with pytest.raises(Invariant):
+        await harness.driver.outbox.stage([job()], tx=object())
+
+
+async def test_a_claimed_row_is_what_was_staged(harness: Harness) -> None:
+    given = NewJob(
+        id=new_id(),
+        name="charge",
+        input='{"a": 1}',
+        queue="bulk",
+        idempotency_key="k",
+        tenant_id="t",
+        max_attempts=7,
+        priority=3,
+        lane="n:charge",
+        unique=UniqueMode.RERUN,
+        delay=timedelta(hours=1),
+        enqueued_by="user:7",
+        traceparent="00-1-2-01",
+        code_version="v1",
+    )
+    async with harness.driver.transaction() as tx:
+        (answer,) = await harness.driver.outbox.stage([given], tx=tx)
+    assert answer.state is JobState.DELAYED
+    (row,) = await claim(harness)
+    assert row.job == given
+
+
+async def test_what_is_left_of_a_delay_counts_from_the_staging(harness: Harness) -> None:
+    await stage(harness, "a", delay=timedelta(minutes=10))
+    await harness.advance(timedelta(minutes=4))
+    (row,) = await claim(harness)
+    assert row.job.delay == timedelta(minutes=6)
+    await harness.driver.outbox.release([row])
+    await harness.advance(timedelta(hours=1))
+    (row,) = await claim(harness)
+    assert row.job.delay == timedelta(0)
+
+
+async def test_a_key_that_is_given_twice_in_one_call_is_one_row(harness: Harness) -> None:
+    async with harness.driver.transaction() as tx:
+        first, second = await harness.driver.outbox.stage([job(idempotency_key="k"), job(idempotency_key="k")], tx=tx)
+    assert (second.id, second.deduped) == (first.id, True)
+    assert keys(await claim(harness)) == ["k"]
+
+
+async def test_rows_go_out_in_the_order_of_their_transactions(harness: Harness) -> None:
+    async with harness.driver.transaction() as early:
+        await harness.driver.outbox.stage([job(idempotency_key="early-1")], tx=early)
+        async with harness.driver.transaction() as late:
+            await harness.driver.outbox.stage([job(idempotency_key="late-1")], tx=late)
+            await harness.driver.outbox.stage([job(idempotency_key="early-2")], tx=early)
+            await harness.driver.outbox.stage([job(idempotency_key="late-2")], tx=late)
+    assert keys(await claim(harness)) == ["early-1", "early-2", "late-1", "late-2"]
+
+
+async def test_a_transaction_that_commits_late_is_not_skipped(harness: Harness) -> None:
+    async with harness.driver.transaction() as slow:
+        await harness.driver.outbox.stage([job(idempotency_key="slow")], tx=slow)
+        await stage(harness, "quick")
+        rows = await claim(harness)
+        assert keys(rows) == ["quick"]
+        await harness.driver.outbox.mark(published(rows))
+    assert keys(await claim(harness)) == ["slow"]
+
+
+async def test_of_one_transaction_only_one_claimant_holds_rows(harness: Harness) -> None:
+    await stage(harness, "a", "b", "c")
+    await stage(harness, "other")
+    first = await claim(harness, 2)
+    assert keys(first) == ["a", "b"]
+    assert keys(await claim(harness, claimant="r-2")) == ["other"]
+    await harness.driver.outbox.mark(published(first[:1]))
+    assert await claim(harness, claimant="r-2") == []
+    await harness.driver.outbox.mark(published(first[1:]))
+    assert keys(await claim(harness, claimant="r-2")) == ["c"]
+
+
+async def test_a_claim_that_lapsed_is_another_s_and_its_late_word_changes_nothing(harness: Harness) -> None:
+    await stage(harness, "a")
+    (old,) = await claim(harness)
+    assert await claim(harness, claimant="r-2") == []
+    await harness.advance(LEASE + SECOND)
+    (new,) = await claim(harness, claimant="r-2")
+    outbox = harness.driver.outbox
+    assert await outbox.mark(published([old])) == []
+    assert await outbox.fail([unsent(old, None)]) == []
+    await outbox.release([old])
+    assert await claim(harness, claimant="r-3") == []
+    assert await outbox.mark(published([new])) == [new.job.id]
+
+
+async def test_a_released_row_can_be_claimed_at_once_at_no_cost(harness: Harness) -> None:
+    await stage(harness, "a")
+    await harness.driver.outbox.release(await claim(harness))
+    (again,) = await claim(harness, claimant="r-2")
+    assert again.attempts == 0
+
+
+async def test_a_failed_row_waits_and_holds_back_only_the_later_rows_of_its_transaction(harness: Harness) -> None:
+    await stage(harness, "fine", "bad", "later")
+    await stage(harness, "other")
+    fine, bad, later, other = await claim(harness)
+    outbox = harness.driver.outbox
+    await outbox.mark(published([fine, other]))
+    assert await outbox.fail([unsent(bad)]) == []
+    await outbox.release([later])
+    assert await claim(harness) == []
+    await harness.advance(SECOND)
+    rows = await claim(harness)
+    assert keys(rows) == ["bad", "later"]
+    assert [row.attempts for row in rows] == [1, 0]
+
+
+async def test_what_is_set_aside_takes_only_the_later_rows_of_its_transaction_along(harness: Harness) -> None:
+    ids = await stage(harness, "fine", "bad", "later")
+    (free,) = await stage(harness, "other")
+    rows = await claim(harness)
+    outbox = harness.driver.outbox
+    assert await outbox.fail([unsent(rows[1], None)]) == [ids[1], ids[2]]
+    await outbox.release([rows[0], rows[3]])
+    assert await states(harness) == {
+        ids[0]: "staged",
+        ids[1]: "set-aside",
+        ids[2]: "set-aside",
+        free: "staged",
+    }
+    assert keys(await claim(harness)) == ["fine", "other"]
+    depth = await outbox.depth()
+    assert (depth.staged.value, depth.set_aside.value) == (2, 2)
+
+
+async def test_a_retry_stages_a_row_again_with_all_that_was_set_aside_with_it(harness: Harness) -> None:
+    first, second = await stage(harness, "bad", "later")
+    (waiting,) = await stage(harness, "other")
+    outbox = harness.driver.outbox
+    await outbox.fail([unsent((await claim(harness))[0], None)])
+    unknown = new_id()
+    answers = await outbox.retry([first, waiting, unknown])
+    assert {answer.id: (answer.done, answer.code) for answer in answers} == {
+        first: (True, None),
+        second: (True, None),
+        waiting: (False, "X_JOB_NOT_RETRYABLE"),
+        unknown: (False, "X_JOB_UNKNOWN"),
+    }
+    await harness.advance(LEASE + SECOND)
+    rows = await claim(harness)
+    assert keys(rows) == ["bad", "later", "other"]
+    assert [row.attempts for row in rows] == [0, 0, 0]
+
+
+async def test_rows_are_told_newest_first_page_by_page(harness: Harness) -> None:
+    ids = await stage(harness, "a", "b", "c")
+    rows = await claim(harness)
+    outbox = harness.driver.outbox
+    await outbox.mark([Published(rows[0].job.id, rows[0].claim_no, ids[0])])
+    page = await outbox.rows(limit=2)
+    assert [row.id for row in page.rows] == [ids[2], ids[1]]
+    rest = await outbox.rows(after=page.next, limit=2)
+    assert [(row.id, row.state, row.job_id) for row in rest.rows] == [(ids[0], "published", ids[0])]
+    assert rest.next is None
+    assert [row.id for row in (await outbox.rows([OutboxState.PUBLISHED])).rows] == [ids[0]]
+    assert [row.claimed_by for row in page.rows] == ["r-1", "r-1"]
+
+
+async def test_published_rows_are_forgotten_by_age_and_no_others(harness: Harness) -> None:
+    ids = await stage(harness, "a", "b", "c")
+    rows = await claim(harness)
+    outbox = harness.driver.outbox
+    await outbox.mark(published(rows[:2]))
+    await harness.advance(timedelta(days=2))
+    assert await outbox.forget(timedelta(days=3)) == 0
+    assert await outbox.forget(timedelta(days=1), limit=1) == 1
+    assert await outbox.forget(timedelta(days=1)) == 1
+    assert list(await states(harness)) == [ids[2]]
+
+
+@pytest.mark.parametrize("outcome", [None, Outcome.OK, Outcome.DEAD])
+async def test_a_job_that_is_enqueued_again_is_not_stored_twice_whatever_became_of_it(
+    harness: Harness, outcome: Outcome | None
+) -> None:
+    given = job(idempotency_key="k")
+    (first,) = await harness.driver.enqueue([given], again=True)
+    assert (first.id, first.deduped) == (given.id, False)
+    if outcome is not None:
+        await end(harness, await take_one(harness), outcome)
+    (again,) = await harness.driver.enqueue([given], again=True)
+    assert (again.id, again.deduped) == (given.id, True)
+    assert again.state == {None: "ready", Outcome.OK: "done", Outcome.DEAD: "dead"}[outcome]
+    assert len((await harness.driver.inspect.jobs(ANY)).rows) == 1
+
+
+async def test_a_job_that_is_enqueued_again_still_dedupes_by_its_key(harness: Harness) -> None:
+    holder = await put(harness, idempotency_key="k")
+    (answer,) = await harness.driver.enqueue([job(idempotency_key="k")], again=True)
+    assert (answer.id, answer.deduped) == (holder, True)

@@ -1,0 +1,130 @@
+"""The staged outbox: rows that wait in an application's database until a relay has published them into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from ultijobs._queue.records import ActResult, Enqueued, NewJob
+from ultijobs._queue.views import Count
+
+__all__ = ["OutboxDepth", "OutboxPage", "OutboxRow", "OutboxState", "OutboxStore", "Published", "StagedJob", "Unsent"]
+
+
+class OutboxState(StrEnum):
+    """Where a row stands: waiting for a relay, in the queue, or left alone after too many failures."""
+
+    STAGED = "staged"
+    PUBLISHED = "published"
+    SET_ASIDE = "set-aside"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedJob:
+    """A claimed row, fenced by `claim_no`. `job.delay` is what is left of the delay at the claim."""
+
+    job: NewJob
+    claim_no: int
+    attempts: int
+    """Failures so far."""
+    tx: str
+    """Rows of one transaction share it; they are claimed together and in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A row that is in the queue: `job_id` is its own id, or that of the live job which holds its key."""
+
+    id: UUID
+    claim_no: int
+    job_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A row that the queue refused. `retry_in` None sets it aside, and the later rows of its transaction with it."""
+
+    id: UUID
+    claim_no: int
+    error: str
+    retry_in: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    id: UUID
+    name: str
+    queue: str
+    tenant_id: str | None
+    state: OutboxState
+    attempts: int
+    last_error: str | None
+    staged_at: datetime
+    published_at: datetime | None
+    set_aside_at: datetime | None
+    next_at: datetime | None
+    claimed_at: datetime | None
+    claimed_by: str | None
+    held_by: UUID | None
+    """The row of the same transaction that this one was set aside with."""
+    job_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxPage:
+    """Rows newest first; `next` continues behind the last of them, None at the end."""
+
+    rows: list[OutboxRow]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxDepth:
+    staged: Count
+    oldest: datetime | None
+    """When the oldest staged row was."""
+    set_aside: Count
+
+
+class OutboxStore(Protocol):
+    """Rows are published in the order of their transactions, and within one in the order of staging.
+
+    A transaction that commits late is not skipped. Of one transaction's rows only one claimant holds any at a time, so
+    that two of them are never swapped; between transactions no order is promised.
+    """
+
+    async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
+        """Stores them in the caller's transaction; each answer's id is the one that its job will have."""
+        ...
+
+    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[StagedJob]:
+        """Up to `limit` rows in order, also those whose claim is older than `lease`; each gets a new claim number."""
+        ...
+
+    async def mark(self, rows: Sequence[Published]) -> list[UUID]:
+        """The ids that were still claimed under their number and are published now."""
+        ...
+
+    async def fail(self, rows: Sequence[Unsent]) -> list[UUID]:
+        """Counts the failure of what is still claimed, and gives it back for later; answers all that was set aside."""
+        ...
+
+    async def release(self, rows: Sequence[StagedJob]) -> None:
+        """Gives claims back at no cost; what is claimed by another meanwhile stays."""
+        ...
+
+    async def rows(
+        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+    ) -> OutboxPage: ...
+    async def depth(self, *, cap: int = 10_000) -> OutboxDepth: ...
+    async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
+        """Stages again what was set aside, with all that was set aside with it; answers for `ids` and for those."""
+        ...
+
+    async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:
+        """Deletes published rows; how many."""
+        ...

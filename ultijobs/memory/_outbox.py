@@ -1,0 +1,237 @@
+"""The staged outbox in memory: rows of a transaction appear together at its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from ultijobs._queue.outbox import (
+    OutboxDepth,
+    OutboxPage,
+    OutboxRow,
+    OutboxState,
+    Published,
+    StagedJob,
+    Unsent,
+)
+from ultijobs._queue.records import ActResult, Enqueued, JobState, NewJob
+from ultijobs._queue.storable import refuse_unstorable
+from ultijobs._queue.views import Count
+from ultijobs.errors import Invariant, JobNotRetryable, JobUnknown
+from ultijobs.memory._enqueue import Transaction
+from ultijobs.memory._store import Store
+
+__all__ = ["MemoryOutbox"]
+
+
+@dataclass(slots=True)
+class _Row:
+    job: NewJob
+    tx: int
+    staged_at: datetime
+    attempts: int = 0
+    claim_no: int = 0
+    last_error: str | None = None
+    claimed_at: datetime | None = None
+    claimed_by: str | None = None
+    next_at: datetime | None = None
+    published_at: datetime | None = None
+    set_aside_at: datetime | None = None
+    held_by: UUID | None = None
+    job_id: UUID | None = None
+
+    @property
+    def state(self) -> OutboxState:
+        if self.published_at is not None:
+            return OutboxState.PUBLISHED
+        return OutboxState.STAGED if self.set_aside_at is None else OutboxState.SET_ASIDE
+
+    def free(self, now: datetime, lease: timedelta) -> bool:
+        claimed = self.claimed_at is not None and self.claimed_at >= now - lease
+        return not claimed and (self.next_at is None or self.next_at <= now)
+
+
+class MemoryOutbox:
+    """See `OutboxStore`; rows are kept in the order in which their transactions began to stage."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: dict[UUID, _Row] = {}
+        self._numbers: WeakKeyDictionary[Transaction, int] = WeakKeyDictionary()
+        self._counted = 0
+
+    async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
+        if not isinstance(tx, Transaction):
+            raise Invariant(
+                f"the memory outbox cannot stage in a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
+                fix="open one with `async with driver.transaction() as tx:`",
+            )
+        refuse_unstorable(jobs)
+        with self._store.lock:
+            if tx.ended:
+                raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
+            if tx not in self._numbers:
+                self._counted += 1
+                self._numbers[tx] = self._counted
+            number = self._numbers[tx]
+            now = self._store.now()
+            answers: list[Enqueued] = []
+            first: dict[tuple[str, str, str], Enqueued] = {}
+            for job in jobs:
+                key = None if job.idempotency_key is None else (job.name, job.tenant_id or "", job.idempotency_key)
+                if key is not None and key in first:
+                    answers.append(replace(first[key], deduped=True))
+                    continue
+                tx.at_commit.append(partial(self._rows.__setitem__, job.id, _Row(job, number, now)))
+                late = (job.run_at is not None and job.run_at > now) or bool(job.delay)
+                answer = Enqueued(job.id, job.id, deduped=False, state=JobState.DELAYED if late else JobState.READY)
+                answers.append(answer)
+                if key is not None:
+                    first[key] = answer
+            return answers
+
+    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[StagedJob]:
+        with self._store.lock:
+            now = self._store.now()
+            stuck: set[int] = set()
+            taken: list[StagedJob] = []
+            for row in self._pending():
+                if row.tx in stuck or not row.free(now, lease):
+                    stuck.add(row.tx)
+                elif len(taken) < limit:
+                    row.claimed_at, row.claimed_by = now, claimant
+                    row.claim_no += 1
+                    taken.append(StagedJob(_left(row, now), row.claim_no, row.attempts, str(row.tx)))
+            return taken
+
+    async def mark(self, rows: Sequence[Published]) -> list[UUID]:
+        with self._store.lock:
+            marked: list[UUID] = []
+            for told in rows:
+                row = self._held(told.id, told.claim_no)
+                if row is not None:
+                    row.published_at, row.job_id = self._store.now(), told.job_id
+                    row.claimed_at = row.last_error = row.next_at = None
+                    marked.append(told.id)
+            return marked
+
+    async def fail(self, rows: Sequence[Unsent]) -> list[UUID]:
+        with self._store.lock:
+            now = self._store.now()
+            aside: list[UUID] = []
+            for told in rows:
+                row = self._held(told.id, told.claim_no)
+                if row is None:
+                    continue
+                row.attempts += 1
+                row.last_error, row.claimed_at = told.error, None
+                if told.retry_in is not None:
+                    row.next_at = now + told.retry_in
+                    continue
+                row.set_aside_at = now
+                aside.append(told.id)
+                order = list(self._rows.values())
+                for later in order[order.index(row) + 1 :]:
+                    if later.tx == row.tx and later.state is OutboxState.STAGED:
+                        later.set_aside_at, later.held_by, later.claimed_at = now, told.id, None
+                        later.last_error = f"set aside with {told.id}"
+                        aside.append(later.job.id)
+            return aside
+
+    async def release(self, rows: Sequence[StagedJob]) -> None:
+        with self._store.lock:
+            for told in rows:
+                row = self._held(told.job.id, told.claim_no)
+                if row is not None:
+                    row.claimed_at = None
+
+    async def rows(
+        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+    ) -> OutboxPage:
+        with self._store.lock:
+            found = sorted(
+                (
+                    row
+                    for row in self._rows.values()
+                    if (not states or row.state in states) and (after is None or row.job.id < UUID(after))
+                ),
+                key=lambda row: row.job.id,
+                reverse=True,
+            )
+            shown = [_shown(row) for row in found[:limit]]
+            return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
+
+    async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
+        with self._store.lock:
+            staged = list(self._pending())
+            aside = sum(row.state is OutboxState.SET_ASIDE for row in self._rows.values())
+            return OutboxDepth(_count(len(staged), cap), staged[0].staged_at if staged else None, _count(aside, cap))
+
+    async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
+        with self._store.lock:
+            results: dict[UUID, ActResult] = {}
+            for asked in dict.fromkeys(ids):
+                row = self._rows.get(asked)
+                if row is None:
+                    cause = f"there is no outbox row {asked}"
+                    results[asked] = ActResult(asked, done=False, code=JobUnknown.code, cause=cause)
+                elif row.state is not OutboxState.SET_ASIDE and asked not in results:
+                    cause = f"outbox row {asked} is {row.state}, not set aside"
+                    results[asked] = ActResult(asked, done=False, code=JobNotRetryable.code, cause=cause)
+                else:
+                    for freed in (row, *(other for other in self._rows.values() if other.held_by == asked)):
+                        freed.set_aside_at = freed.held_by = freed.next_at = None
+                        freed.attempts = 0
+                        results[freed.job.id] = ActResult(freed.job.id, done=True)
+            return list(results.values())
+
+    async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:
+        with self._store.lock:
+            before = self._store.now() - older_than
+            old = [key for key, row in self._rows.items() if row.published_at is not None and row.published_at < before]
+            for key in old[:limit]:
+                del self._rows[key]
+            return len(old[:limit])
+
+    def _pending(self) -> Iterable[_Row]:
+        pending = [row for row in self._rows.values() if row.state is OutboxState.STAGED]
+        return sorted(pending, key=lambda row: row.tx)
+
+    def _held(self, id: UUID, claim_no: int) -> _Row | None:
+        row = self._rows.get(id)
+        held = row is not None and row.claim_no == claim_no and row.claimed_at is not None and row.published_at is None
+        return row if held else None
+
+
+def _left(row: _Row, now: datetime) -> NewJob:
+    if row.job.delay is None:
+        return row.job
+    return replace(row.job, delay=max(timedelta(0), row.job.delay - (now - row.staged_at)))
+
+
+def _shown(row: _Row) -> OutboxRow:
+    return OutboxRow(
+        id=row.job.id,
+        name=row.job.name,
+        queue=row.job.queue,
+        tenant_id=row.job.tenant_id,
+        state=row.state,
+        attempts=row.attempts,
+        last_error=row.last_error,
+        staged_at=row.staged_at,
+        published_at=row.published_at,
+        set_aside_at=row.set_aside_at,
+        next_at=row.next_at,
+        claimed_at=row.claimed_at,
+        claimed_by=row.claimed_by,
+        held_by=row.held_by,
+        job_id=row.job_id,
+    )
+
+
+def _count(value: int, cap: int) -> Count:
+    return Count(min(value, cap), "capped" if value > cap else "exact")
