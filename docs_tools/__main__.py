@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from docs_tools import cli_reference, error_pages
+from ultijobs_tui.present.help import keys_markdown
 
 ROOT = Path(__file__).parents[1]
 GENERATED = (ROOT / "docs" / "errors",)
@@ -14,7 +15,7 @@ GENERATED = (ROOT / "docs" / "errors",)
 
 def pages() -> dict[Path, str]:
     """Every generated page and its text."""
-    made = {**cli_reference.pages(), **error_pages.pages()}
+    made = {**cli_reference.pages(), **error_pages.pages(), "keys.md": keys_markdown()}
     return {ROOT / "docs" / name: text for name, text in made.items()}
 
 

@@ -29,6 +29,7 @@ from ultijobs_tui.poller import Budget, Poller
 from ultijobs_tui.present.bars import Status
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.modal import Modal
+from ultijobs_tui.screens.plan import PlanDialog
 from ultijobs_tui.source import Source
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.theme import THEMES
@@ -107,9 +108,10 @@ class Cockpit(NavigatingApp):
 
     def action_leave(self) -> None:
         """Leaves; while an act is being applied it asks once."""
-        if self._acting.busy and not self._leaving:
+        dialog = self.screen_stack[-1] if self.screen_stack else None
+        if isinstance(dialog, PlanDialog) and dialog.applying and not self._leaving:
             self._leaving = True
-            self.say("an act is open: esc stops it after the current batch; once more leaves at once", Tone.WARN)
+            dialog.warn("an act is being applied: esc stops it after the current batch; once more leaves at once")
             return
         self.exit(0)
 

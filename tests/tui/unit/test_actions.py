@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from ultijobs_tui.app import Cockpit
 from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text
 from ultijobs_tui.present.bars import footer_line
-from ultijobs_tui.present.help import help_lines, keys_markdown
+from ultijobs_tui.present.help import help_lines
 
-ROOT = Path(__file__).parents[3]
 views = pytest.mark.parametrize("view", list(VIEWS))
 
 
@@ -52,8 +50,3 @@ def test_an_act_always_writes_and_nothing_else_does() -> None:
 
 def test_every_tab_has_its_screen() -> None:
     assert {f"tab.{mode}" for mode in Cockpit.MODES} == {a.id for a in ACTIONS if a.group == "tabs"}
-
-
-def test_the_page_of_keys_is_made_from_the_registry() -> None:
-    written = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
-    assert written == keys_markdown(), "make it again: python -m ultijobs_tui.keys_page > docs/keys.md"

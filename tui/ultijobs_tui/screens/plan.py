@@ -52,7 +52,7 @@ class PlanDialog(Modal[Applied | None]):
         self._title = title
         self._apply = apply
         self._word = confirm_word(plan)
-        self._applying = False
+        self.applying = False
         self._stopping = False
 
     def compose(self) -> ComposeResult:
@@ -155,7 +155,7 @@ class PlanDialog(Modal[Applied | None]):
 
     # -- applying --------------------------------------------------------------------------------------
     def action_close(self) -> None:
-        if not self._applying:
+        if not self.applying:
             self.dismiss(None)
             return
         self._stopping = True
@@ -166,14 +166,14 @@ class PlanDialog(Modal[Applied | None]):
         self._hint(line(" ", Span("copied the command", Tone.GOOD)))
 
     def _start(self) -> None:
-        if self._applying:
+        if self.applying:
             return
         try:
             plan = self._worded()
         except UltijobsError as error:
             self._hint(line(" ", Span(f"{error.cause}: {error.fix}", Tone.BAD)))
             return
-        self._applying = True
+        self.applying = True
         self.query_one("#choices").disabled = True
         self._hint(line(" ", Span("applying …", Tone.ACCENT), "  ", Span("esc", Tone.KEY), " stops after this batch"))
         self.run_worker(self._carry_out(plan), exit_on_error=False)
@@ -186,12 +186,16 @@ class PlanDialog(Modal[Applied | None]):
         try:
             outcome = await self._apply(plan, on_progress=progress, stop=lambda: self._stopping)
         except Exception as error:  # noqa: BLE001 - told in the dialog; what was done stays done and is in the activity log
-            self._applying = False
+            self.applying = False
             self.query_one("#choices").disabled = False
             self.query_one("#cancel").focus()
             self._hint(line(" ", Span(f"✗ {explain(error)}", Tone.BAD)))
             return
         self.dismiss(Applied(plan, outcome))
+
+    def warn(self, text: str) -> None:
+        """Said where the dialog tells how it goes."""
+        self._hint(line(" ", Span(text, Tone.WARN)))
 
     def _hint(self, text: Line) -> None:
         self.query_one("#plan-hint", Lines).set_lines([text])
