@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
 from ultijobs._queue.outbox import OutboxStore
+from ultijobs._queue.schedule import ScheduleStore
 
 Calls = set[str]
 
-STORES = {"inspect": InspectionStore, "outbox": OutboxStore}
+STORES: dict[str, type] = {"inspect": InspectionStore, "outbox": OutboxStore, "schedule": ScheduleStore}
 """What a property of a driver offers."""
 
 

@@ -31,6 +31,7 @@ from ultijobs._queue.records import (
     WorkerBeat,
     WorkerOrder,
 )
+from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,
@@ -122,6 +123,8 @@ class Driver(Protocol):
 
     @property
     def inspect(self) -> InspectionStore: ...
+    @property
+    def schedule(self) -> ScheduleStore: ...
 
     @property
     def outbox(self) -> OutboxStore:

@@ -33,6 +33,7 @@ from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._inspect import MemoryInspection
 from ultijobs.memory._leases import MemoryLeaseLink
 from ultijobs.memory._outbox import MemoryOutbox
+from ultijobs.memory._schedule import MemorySchedule
 from ultijobs.memory._store import Store
 
 __all__ = ["MemoryDriver"]
@@ -50,6 +51,7 @@ class MemoryDriver:
         self._transactions = Transactions(self._store)
         self._outbox = MemoryOutbox(self._store)
         self._inspect = MemoryInspection(self._store)
+        self._schedule = MemorySchedule(self._store, self._transactions)
 
     @property
     def url(self) -> str:
@@ -62,6 +64,10 @@ class MemoryDriver:
     @property
     def inspect(self) -> MemoryInspection:
         return self._inspect
+
+    @property
+    def schedule(self) -> MemorySchedule:
+        return self._schedule
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""

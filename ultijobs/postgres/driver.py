@@ -39,6 +39,7 @@ from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
 from ultijobs.postgres.outbox import PostgresOutbox
 from ultijobs.postgres.requeue import requeue
+from ultijobs.postgres.schedule import PostgresSchedule
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
@@ -72,6 +73,7 @@ class PostgresDriver:
         self._claimer = Claimer(self._claims, self._sql)
         self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
+        self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
 
     @property
     def url(self) -> str:
@@ -88,6 +90,10 @@ class PostgresDriver:
     @property
     def inspect(self) -> PostgresInspection:
         return self._inspect
+
+    @property
+    def schedule(self) -> PostgresSchedule:
+        return self._schedule
 
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""

@@ -220,11 +220,14 @@ create table {schema}.x_schedule_slots (
   occurrence timestamptz not null,
   outcome    text collate "C" not null,
   reason     text,
+  through    timestamptz,
+  slots      bigint not null default 1,
   job_ids    uuid[] not null default '{}',
   term       bigint,
   decided_at timestamptz not null default now(),
   primary key (task, occurrence)
 );
+create index x_schedule_slots_occurrence on {schema}.x_schedule_slots (occurrence);
 
 create table {schema}.x_workers (
   instance     uuid primary key,

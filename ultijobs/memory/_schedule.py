@@ -1,0 +1,146 @@
+"""The scheduler's store in memory: a leader, the tasks' states, the ledger of slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from ultijobs._queue.records import Enqueued
+from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Leader, Slot, TaskState
+from ultijobs.memory._enqueue import Transactions
+from ultijobs.memory._store import Store
+
+__all__ = ["MemorySchedule"]
+
+
+class _Overtaken(Exception):
+    """Rolls a dispatch back: the term ended, or the slot was decided, while its jobs were stored."""
+
+
+@dataclass(slots=True)
+class _Lead:
+    holder: str
+    term: int
+    lease_until: datetime
+
+
+@dataclass(slots=True)
+class _Tables:
+    lead: _Lead | None = None
+    states: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
+    slots: dict[tuple[str, datetime], Slot] = field(default_factory=dict[tuple[str, datetime], Slot])
+
+
+class MemorySchedule:
+    """See `ScheduleStore`."""
+
+    def __init__(self, store: Store, transactions: Transactions) -> None:
+        self._store = store
+        self._transactions = transactions
+        self._tables = _Tables()
+
+    async def lead(self, holder: str, *, lease: timedelta) -> Leader:
+        with self._store.lock:
+            now = self._store.now()
+            lead = self._tables.lead
+            if lead is None or lead.lease_until <= now:
+                lead = self._tables.lead = _Lead(holder, 1 if lead is None else lead.term + 1, now + lease)
+            elif lead.holder == holder:
+                lead.lease_until = now + lease
+            return Leader(lead.holder, lead.term, lead.lease_until, now)
+
+    async def resign(self, holder: str) -> None:
+        with self._store.lock:
+            lead = self._tables.lead
+            if lead is not None and lead.holder == holder:
+                lead.lease_until = min(lead.lease_until, self._store.now())
+
+    async def leader(self) -> Leader | None:
+        with self._store.lock:
+            lead = self._tables.lead
+            return None if lead is None else Leader(lead.holder, lead.term, lead.lease_until, self._store.now())
+
+    async def states(self) -> list[TaskState]:
+        with self._store.lock:
+            return [state for _, state in sorted(self._tables.states.items())]
+
+    async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
+        with self._store.lock:
+            if not self._leads(holder, term):
+                return
+            now = self._store.now()
+            for task in tasks:
+                state = self._tables.states.get(task.task)
+                if state is None or (state.cron, state.tz) != (task.cron, task.tz):
+                    self._tables.states[task.task] = TaskState(task.task, task.cron, task.tz, now, now, None)
+
+    async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
+        with self._store.lock:
+            if not self._leads(holder, term):
+                return None
+            if (dispatch.task, dispatch.occurrence) in self._tables.slots:
+                self._decide(dispatch)
+                return Dispatched((), fresh=False)
+        try:
+            async with self._transactions.begin() as tx:
+                answers = tuple(await self._transactions.enqueue(dispatch.jobs, tx))
+                with self._store.lock:
+                    if not self._leads(holder, term) or (dispatch.task, dispatch.occurrence) in self._tables.slots:
+                        raise _Overtaken  # noqa: TRY301 - leaving the block by an exception is what rolls back
+                    self._file(dispatch, term, answers)
+        except _Overtaken:
+            return await self.dispatch(holder, term, dispatch)
+        return Dispatched(answers, fresh=True)
+
+    async def fault(self, holder: str, term: int, task: str, error: str) -> None:
+        with self._store.lock:
+            state = self._tables.states.get(task)
+            if state is not None and self._leads(holder, term):
+                self._tables.states[task] = replace(state, last_error=error)
+
+    async def slots(self, task: str | None = None, *, limit: int = 100) -> list[Slot]:
+        with self._store.lock:
+            found = [slot for slot in self._tables.slots.values() if task in {None, slot.task}]
+            return sorted(found, key=lambda slot: (slot.occurrence, slot.task), reverse=True)[:limit]
+
+    def _leads(self, holder: str, term: int) -> bool:
+        lead = self._tables.lead
+        return lead is not None and (lead.holder, lead.term) == (holder, term) and lead.lease_until > self._store.now()
+
+    def _file(self, dispatch: Dispatch, term: int, jobs: Sequence[Enqueued]) -> None:
+        now = self._store.now()
+        lapse = dispatch.lapse
+        if lapse is not None:
+            self._tables.slots.setdefault(
+                (dispatch.task, lapse.first),
+                Slot(
+                    task=dispatch.task,
+                    occurrence=lapse.first,
+                    outcome=lapse.outcome.value,
+                    reason=lapse.reason,
+                    through=lapse.last,
+                    slots=lapse.slots,
+                    job_ids=(),
+                    term=term,
+                    decided_at=now,
+                ),
+            )
+        self._tables.slots[dispatch.task, dispatch.occurrence] = Slot(
+            task=dispatch.task,
+            occurrence=dispatch.occurrence,
+            outcome=dispatch.outcome.value,
+            reason=None,
+            through=None,
+            slots=1,
+            job_ids=tuple(job.id for job in jobs),
+            term=term,
+            decided_at=now,
+        )
+        self._decide(dispatch)
+
+    def _decide(self, dispatch: Dispatch) -> None:
+        state = self._tables.states.get(dispatch.task)
+        if state is not None:
+            decided = max(state.watermark, min(dispatch.watermark, self._store.now()))
+            self._tables.states[dispatch.task] = replace(state, watermark=decided, last_error=None)

@@ -1,0 +1,173 @@
+"""x_scheduler_leader, x_scheduler_state, x_schedule_slots: who leads, what is decided, one row per slot for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Lapse, Leader, Slot, TaskState
+from ultijobs.postgres.enqueue import Enqueuer
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.sql import Sql
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
+__all__ = ["ARM", "DECIDE", "FAULT", "FENCE", "LEAD", "LEADER", "RESIGN", "SLOT", "SLOTS", "STATES", "PostgresSchedule"]
+
+# Who stands by writes nothing; who leads writes when a third of the lease is over.
+LEAD: Final = """\
+with known as materialized (
+  select holder, term, lease_until from {schema}.x_scheduler_leader where key = 'scheduler'),
+taken as (
+  insert into {schema}.x_scheduler_leader as l (key, holder, term, lease_until)
+  select 'scheduler', $1::text, 1, now() + $2::interval
+   where not exists (
+     select from known where lease_until > now()
+        and (holder <> $1::text or lease_until > now() + $2::interval * (2.0 / 3)))
+  on conflict (key) do update set holder = excluded.holder, lease_until = excluded.lease_until,
+    term = case when l.lease_until > now() then l.term else l.term + 1 end
+    where l.lease_until <= now() or l.holder = excluded.holder
+  returning holder, term, lease_until)
+select holder, term, lease_until, now() as now from taken
+union all
+select holder, term, lease_until, now() from known where not exists (select from taken)"""
+
+RESIGN: Final = """\
+update {schema}.x_scheduler_leader set lease_until = now()
+ where key = 'scheduler' and holder = $1::text and lease_until > now()"""
+
+LEADER: Final = """\
+select holder, term, lease_until, now() as now from {schema}.x_scheduler_leader where key = 'scheduler'"""
+
+STATES: Final = """\
+select task, cron, tz, watermark, armed_at, last_error from {schema}.x_scheduler_state order by task limit 10000"""
+
+# Locked until the end of the transaction: whoever takes the lead over waits for it, and sees what it decided.
+FENCE: Final = """\
+select term from {schema}.x_scheduler_leader
+ where key = 'scheduler' and holder = $1::text and term = $2::bigint and lease_until > now()
+   for share"""
+
+ARM: Final = """\
+insert into {schema}.x_scheduler_state as s (task, cron, tz, watermark)
+select t.task, t.cron, t.tz, now() from unnest($1::text[], $2::text[], $3::text[]) t(task, cron, tz) order by t.task
+on conflict (task) do update set cron = excluded.cron, tz = excluded.tz, watermark = excluded.watermark,
+  armed_at = now(), updated_at = now(), last_error = null
+  where (s.cron, s.tz) is distinct from (excluded.cron, excluded.tz)"""
+
+SLOT: Final = """\
+insert into {schema}.x_schedule_slots (task, occurrence, outcome, reason, through, slots, term)
+values ($1::text, $2::timestamptz, $3::text, $4::text, $5::timestamptz, $6::bigint, $7::bigint)
+on conflict do nothing
+returning true"""
+
+DECIDE: Final = """\
+with filed as (
+  update {schema}.x_schedule_slots set job_ids = $4::text[]::uuid[]
+   where task = $1::text and occurrence = $2::timestamptz and cardinality($4::text[]) > 0)
+update {schema}.x_scheduler_state
+   set watermark = greatest(watermark, least($3::timestamptz, now())), updated_at = now(), last_error = null
+ where task = $1::text"""
+
+FAULT: Final = """\
+update {schema}.x_scheduler_state set last_error = $4::text, updated_at = now()
+ where task = $3::text
+   and exists (select from {schema}.x_scheduler_leader
+                where key = 'scheduler' and holder = $1::text and term = $2::bigint and lease_until > now())"""
+
+SLOTS: Final = """\
+select task, occurrence, outcome, reason, through, slots, job_ids, term, decided_at
+  from {schema}.x_schedule_slots
+ where $1::text is null or task = $1::text
+ order by occurrence desc, task desc limit $2::int"""
+
+
+class PostgresSchedule:
+    """See `ScheduleStore`."""
+
+    def __init__(self, control: Links, transactions: Links, sql: Sql, enqueuer: Enqueuer) -> None:
+        self._control: Final = control
+        self._transactions: Final = transactions
+        self._sql: Final = sql
+        self._enqueuer: Final = enqueuer
+
+    async def lead(self, holder: str, *, lease: timedelta) -> Leader:
+        while True:
+            row = await self._control.fetchrow(self._sql(LEAD), holder, lease)
+            # No row: another took the empty place between our look and our insert.
+            if row is not None:
+                return _leader(row)
+
+    async def resign(self, holder: str) -> None:
+        await self._control.fetch(self._sql(RESIGN), holder)
+
+    async def leader(self) -> Leader | None:
+        row = await self._control.fetchrow(self._sql(LEADER))
+        return None if row is None else _leader(row)
+
+    async def states(self) -> list[TaskState]:
+        return [TaskState(*row.values()) for row in await self._control.fetch(self._sql(STATES))]
+
+    async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
+        async with self._transactions.transaction() as connection:
+            if await self._leads(connection, holder, term):
+                await connection.execute(
+                    self._sql(ARM),
+                    [task.task for task in tasks],
+                    [task.cron for task in tasks],
+                    [task.tz for task in tasks],
+                )
+
+    async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
+        async with self._transactions.transaction() as connection:
+            if not await self._leads(connection, holder, term):
+                return None
+            fresh = await connection.fetchval(
+                self._sql(SLOT), dispatch.task, dispatch.occurrence, dispatch.outcome.value, None, None, 1, term
+            )
+            jobs = await self._enqueuer.enqueue(dispatch.jobs, connection, again=False) if fresh else []
+            if fresh and dispatch.lapse is not None:
+                await self._lapse(connection, term, dispatch.task, dispatch.lapse)
+            await connection.execute(
+                self._sql(DECIDE),
+                dispatch.task,
+                dispatch.occurrence,
+                dispatch.watermark,
+                [str(job.id) for job in jobs],
+            )
+            return Dispatched(tuple(jobs), fresh=bool(fresh))
+
+    async def fault(self, holder: str, term: int, task: str, error: str) -> None:
+        await self._control.fetch(self._sql(FAULT), holder, term, task, error)
+
+    async def slots(self, task: str | None = None, *, limit: int = 100) -> list[Slot]:
+        rows = await self._control.fetch(self._sql(SLOTS), task, limit)
+        return [_slot(row) for row in rows]
+
+    async def _leads(self, connection: Connection[Record], holder: str, term: int) -> bool:
+        return await connection.fetchval(self._sql(FENCE), holder, term) is not None
+
+    async def _lapse(self, connection: Connection[Record], term: int, task: str, lapse: Lapse) -> None:
+        await connection.fetch(
+            self._sql(SLOT), task, lapse.first, lapse.outcome.value, lapse.reason, lapse.last, lapse.slots, term
+        )
+
+
+def _leader(row: Record) -> Leader:
+    return Leader(row["holder"], row["term"], row["lease_until"], row["now"])
+
+
+def _slot(row: Record) -> Slot:
+    return Slot(
+        task=row["task"],
+        occurrence=row["occurrence"],
+        outcome=row["outcome"],
+        reason=row["reason"],
+        through=row["through"],
+        slots=row["slots"],
+        job_ids=tuple(row["job_ids"]),
+        term=row["term"],
+        decided_at=row["decided_at"],
+    )
