@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Generator
@@ -97,8 +98,26 @@ async def run_source(source: Source, options: Options | None = None) -> int:
         ascii=chosen.ascii,
     )
     app = Cockpit(source, settings)
-    code = await app.run_async(mouse=not chosen.no_mouse)
+    with _told_to_leave(app):
+        code = await app.run_async(mouse=not chosen.no_mouse)
     return app.return_code or 0 if code is None else code
+
+
+@contextlib.contextmanager
+def _told_to_leave(app: Cockpit) -> Generator[None]:
+    """A closed terminal and SIGTERM are ways to leave: what the caller has opened is closed after them."""
+    loop = asyncio.get_running_loop()
+    signals = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    try:
+        for number in signals:
+            loop.add_signal_handler(number, app.exit, 0)
+    except (NotImplementedError, RuntimeError, ValueError):
+        signals = []
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
 
 
 async def print_once(source: Source, *, ascii_only: bool = False) -> None:

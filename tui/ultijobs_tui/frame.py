@@ -57,6 +57,18 @@ class Frame:
     watch: JobDetail | None = None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    def filled(self, before: Frame | None) -> Frame:
+        """With what failed this time as it was in `before`, when that answered the same."""
+        if before is None or not self.failures or not before.answers(self.needs):
+            return self
+        return replace(
+            self,
+            queues=before.queues if self.queues is None else self.queues,
+            causes=before.causes if self.causes is None else self.causes,
+            page=before.page if self.page is None else self.page,
+            job=before.job if self.job is None else self.job,
+        )
+
     def answers(self, needs: Needs) -> bool:
         """Whether it was fetched for `needs`, whatever else was followed beside them."""
         return replace(self.needs, watch=None) == replace(needs, watch=None)

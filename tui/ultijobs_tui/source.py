@@ -28,6 +28,8 @@ __all__ = ["LiveSource", "Source", "title_of"]
 
 _T = TypeVar("_T")
 _OVERVIEW_EVERY = 10.0
+_SLOW = frozenset({"QueryCanceledError", "LockNotAvailableError"})
+"""One statement ran into its limit; the connection is as good as before."""
 
 
 class Source(Protocol):
@@ -171,8 +173,12 @@ async def _part(name: str, failures: dict[str, str], read: Callable[[], Awaitabl
     """One read; its own failure is noted, a lost connection is everybody's."""
     try:
         return await read()
-    except (OSError, DriverUnavailable):
+    except OSError:
         raise
+    except DriverUnavailable as error:
+        if type(error.__cause__).__name__ not in _SLOW:
+            raise
+        failures[name] = str(error.__cause__)
     except UltijobsError as error:
         failures[name] = explain(error)
     except Exception as error:

@@ -76,3 +76,19 @@ async def test_without_focus_the_database_is_asked_rarely() -> None:
         assert len(driver.source.fetched) <= asked + 1
         driver.app.on_app_focus()
         await driver.until(lambda: len(driver.source.fetched) > asked + 1)
+
+
+async def test_a_part_that_is_too_slow_keeps_its_last_rows_and_says_since_when() -> None:
+    async with driving() as driver:
+        await driver.press("2")
+        await driver.sees("RUN/CAP", "integrations")
+        real = driver.source.frame
+
+        def slow(needs):
+            frame = real(needs)
+            return replace(frame, queues=None, failures={"queues": "canceling statement due to statement timeout"})
+
+        driver.source.frame = slow
+        await driver.sees("?? queues: canceling statement", "shown as of 14:16:03", "integrations", "● LIVE")
+        driver.source.frame = real
+        await driver.sees("sorted by oldest", "integrations")

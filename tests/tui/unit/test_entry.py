@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,9 +14,12 @@ import pytest
 
 from tests.tui import data
 from tests.tui.fake import FakeSource, empty_source
-from ultijobs.errors import FilterInvalid, Invariant
+from ultijobs.errors import DriverUnavailable, FilterInvalid, Invariant
 from ultijobs_tui.entry import Options, print_once, run
-from ultijobs_tui.source import title_of
+from ultijobs_tui.frame import Needs
+from ultijobs_tui.source import LiveSource, title_of
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +92,12 @@ def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang()
         entry.run("memory:")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env=ENVIRONMENT,
     )
     ended = time.monotonic()
     assert done.returncode == 0, done.stderr
@@ -97,5 +106,29 @@ def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang()
 
 async def test_the_command_line_loads_no_screen() -> None:
     script = "import sys, ultijobs_cli.app; sys.exit('textual' in sys.modules)"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, env=ENVIRONMENT)
     assert await process.wait() == 0
+
+
+async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_connection() -> None:
+    class QueryCanceledError(Exception):
+        pass
+
+    class Slow:
+        async def overview(self):
+            raise DriverUnavailable("db does not answer") from QueryCanceledError("statement timeout")
+
+        async def now(self):
+            return data.NOW
+
+    frame = await LiveSource(Slow()).fetch(Needs(overview=True))
+    assert (frame.overview, dict(frame.failures)) == (None, {"overview": "statement timeout"})
+
+
+async def test_a_lost_connection_fails_the_whole_frame() -> None:
+    class Lost:
+        async def overview(self):
+            raise DriverUnavailable("db does not answer") from ConnectionResetError("gone")
+
+    with pytest.raises(DriverUnavailable):
+        await LiveSource(Lost()).fetch(Needs(overview=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from ultijobs_tui.link import FIX, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["Status", "footer_line", "lost_lines", "state_line", "tabs_line"]
+__all__ = ["Status", "footer_line", "lost_lines", "stale_line", "state_line", "tabs_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,12 @@ def lost_lines(status: Status) -> tuple[Line, Line]:
     said, _, fix = status.error.partition(FIX)
     mend = (Span(" fix: ", Tone.MUTED), Span(fix, Tone.PLAIN)) if fix else ()
     return line(" ", Span(said, Tone.BAD)), line(*mend)
+
+
+def stale_line(failures: Mapping[str, str], good: datetime) -> Line:
+    """In place of the crumb while a part cannot be read: what is shown of it is the last good answer."""
+    told = " · ".join(f"{part}: {cause.partition(FIX)[0]}" for part, cause in failures.items())
+    return line(" ", Span(f"?? {told}", Tone.WARN), right=(Span(f"shown as of {good:%H:%M:%S} ", Tone.WARN),))
 
 
 def tabs_line(view: str, overview: Overview | None, look: Look) -> Line:

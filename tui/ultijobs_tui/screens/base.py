@@ -17,7 +17,7 @@ from ultijobs_tui.actions import BY_ID, KeyAction, actions_of, key_name
 from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
-from ultijobs_tui.present.bars import footer_line, lost_lines, state_line, tabs_line
+from ultijobs_tui.present.bars import Status, footer_line, lost_lines, stale_line, state_line, tabs_line
 from ultijobs_tui.table import Line, Tone
 from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
@@ -45,6 +45,9 @@ class CockpitScreen(Screen[None]):
     ALLOW_SELECT = False
     _composed = False
     _hint: Line | None = None
+    _good: Frame | None = None
+    """The last answer that was whole."""
+    _failures: Mapping[str, str] = {}
 
     @property
     def desk(self) -> Desk:
@@ -134,6 +137,10 @@ class CockpitScreen(Screen[None]):
         if not self.alive:
             return
         if frame is not None and frame.answers(self.needs()):
+            frame = frame.filled(self._good)
+            if not frame.failures:
+                self._good = frame
+            self._failures = frame.failures
             self.show(frame)
         self.bars()
 
@@ -147,10 +154,17 @@ class CockpitScreen(Screen[None]):
         lost = status.state is LinkState.LOST
         tabs = lost_lines(status)[0] if lost else tabs_line(self.tab(), frame.overview if frame else None, look)
         self.query_one("#tabs", Lines).set_lines([tabs])
-        self.query_one(FilterBar).crumb(lost_lines(status)[1] if lost else self.crumb())
+        self.query_one(FilterBar).crumb(self._crumb(status, lost=lost))
         self.query_one("#result", Lines).set_lines([self._hint or desk.result])
         self.query_one("#footer", Lines).set_lines([footer_line(self.VIEW, self.refusal, look)])
         self.set_class(lost, "-lost")
+
+    def _crumb(self, status: Status, *, lost: bool) -> Line:
+        if lost:
+            return lost_lines(status)[1]
+        if self._failures and self._good is not None:
+            return stale_line(self._failures, self._good.as_of)
+        return self.crumb()
 
     def tab(self) -> str:
         """The tab that is shown as open."""
