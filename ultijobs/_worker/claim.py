@@ -16,7 +16,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimAsk, ClaimedJob
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.due import NextDue
-from ultijobs._worker.keeper import margin_of
+from ultijobs._worker.renewal import margin_of
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
 

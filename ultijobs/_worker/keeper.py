@@ -17,30 +17,24 @@ from typing import Final
 from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
 from ultijobs._queue.driver import LeaseLink
-from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat
+from ultijobs._queue.records import WorkerBeat
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
-from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.flight import Phase, Roster
+from ultijobs._worker.renewal import Renewal, closed
 from ultijobs._worker.watch import LoopWatch
 
-__all__ = ["LeaseKeeper", "margin_of"]
+__all__ = ["LeaseKeeper"]
 
 TICK: Final = 0.25
 LEAST_WAIT: Final = 0.005
-OPENS_WITHIN: Final = 10.0
-CLOSES_WITHIN: Final = 0.5
-
-
-def margin_of(lease: timedelta) -> float:
-    """How long before its end a lease is given up, in seconds: a tenth of it, from 50 ms to 2 s."""
-    return min(2.0, max(0.05, lease.total_seconds() / 10))
 
 
 class LeaseKeeper:
     """Renews at a third of the lease, all flights in one statement. `start` is called on the loop of the handlers.
 
-    A lease ends, for this process, one lease after the last landed renewal was *sent*, less a margin. A flight whose
-    lease ends is lost, once: it is logged, counted, its body cancelled, and nothing of it is written any more.
+    A flight whose lease ends is lost, once: it is logged, counted, its body cancelled, and nothing of it is written any
+    more.
     """
 
     def __init__(
@@ -54,8 +48,6 @@ class LeaseKeeper:
         worker_id: str,
         beat: Callable[[], WorkerBeat],
     ) -> None:
-        self._make_link = link
-        self._lease = lease
         self._roster = roster
         self._fates = fates
         self._watch = watch
@@ -63,7 +55,7 @@ class LeaseKeeper:
         self._trouble = trouble
         self._worker_id = worker_id
         self._seconds = lease.total_seconds()
-        self._good_for = self._seconds - margin_of(lease)
+        self._renewal = Renewal(link, lease, roster, fates, lambda: fates.post(self._ready.set))
         self._backoff = Backoff(first=self._seconds / 60, most=self._seconds / 6)
         self._thread: threading.Thread | None = None
         self._stopped: asyncio.Future[None] | None = None
@@ -145,24 +137,19 @@ class LeaseKeeper:
                     async with asyncio.timeout(max(LEAST_WAIT, next_at - time.monotonic())):
                         await self._hurry.wait()
                 self._hurry.clear()
+                started = time.monotonic()
                 try:
-                    if link is None:
-                        link = self._make_link()
-                        async with asyncio.timeout(OPENS_WITHIN):
-                            await link.open()
-                        self._fates.post(self._ready.set)
-                    started = time.monotonic()
-                    async with asyncio.timeout(self._seconds / 2):
-                        await self._renew(link)
+                    using, link = link, None
+                    link = await self._renewal.land(using, self._silent)
                     if self._watch.blocked:
                         # The worker's own heartbeat is stuck behind the handler; it would pass for gone.
                         async with asyncio.timeout(self._seconds / 4):
                             await link.beat(self._beat())
                 except Exception as error:  # noqa: BLE001 - whatever went wrong, the next try has a new connection
                     failures += 1
-                    self._warn(error)
+                    self._warn(f"{type(error).__qualname__}: {error}")
                     if link is not None:
-                        await _closed(link)
+                        await closed(link)
                         link = None
                     next_at = time.monotonic() + self._backoff.after(failures)
                 else:
@@ -170,31 +157,13 @@ class LeaseKeeper:
                     next_at = started + self._seconds / 3
         finally:
             if link is not None:
-                await _closed(link)
+                await closed(link)
 
-    async def _renew(self, link: LeaseLink) -> None:
-        sent = time.monotonic()
-        flights: list[Flight] = []
-        beats: list[Beat] = []
-        for flight in self._roster.all():
-            beat = flight.body.beat(sent) if flight.phase in {Phase.HELD, Phase.SETTLING} else None
-            if beat is not None:
-                flights.append(flight)
-                beats.append(beat)
-        if not beats:
-            return
-        answers = await link.renew(beats, self._lease)
-        for flight, answer in zip(flights, answers, strict=True):
-            if answer is BeatAnswer.HELD:
-                self._roster.renewed(flight, sent + self._good_for)
-            elif answer is BeatAnswer.CANCELLED:
-                self._fates.cancelled(flight)
-            else:
-                self._fates.lost(flight, "the database says that the claim is not ours any more")
+    def _silent(self) -> None:
+        self._warn(f"no answer for {self._seconds / 2:g} s, asking on a second connection")
 
-    def _warn(self, error: BaseException) -> None:
-        what = f"a renewal of the leases failed: {type(error).__qualname__}: {error}"
-        self._trouble.repeated(logging.WARNING, "jobs.heartbeat.failed", what)
+    def _warn(self, what: str) -> None:
+        self._trouble.repeated(logging.WARNING, "jobs.heartbeat.failed", f"a renewal of the leases failed: {what}")
 
     async def _tick_until_stopped(self) -> None:
         while True:
@@ -213,9 +182,3 @@ class LeaseKeeper:
                     soonest = min(soonest, due)
             self._watch.check(now)
             await asyncio.sleep(max(LEAST_WAIT, soonest - time.monotonic()))
-
-
-async def _closed(link: LeaseLink) -> None:
-    with contextlib.suppress(Exception):
-        async with asyncio.timeout(CLOSES_WITHIN):
-            await link.close()

@@ -21,7 +21,8 @@ from ultijobs._queue.records import (
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
-from ultijobs._worker.keeper import LeaseKeeper, margin_of
+from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.renewal import margin_of
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.watch import LoopWatch
 
@@ -245,3 +246,28 @@ async def test_stop_ends_the_thread_and_closes_its_connection():
     await rig.keeper.stop()
     assert rig.link.closed == 1
     assert not any(thread.name == "ultijobs-leases" for thread in threading.enumerate())
+
+
+async def test_a_connection_that_falls_silent_gets_a_rival_in_time():
+    rig = Rig()
+    links: list[FakeLink] = []
+
+    def make() -> FakeLink:
+        link = FakeLink(lambda _: BeatAnswer.HELD)
+        links.append(link)
+        return link
+
+    rig.keeper._renewal._make_link = make
+    rig.keeper.start()
+    await asyncio.wait_for(rig.keeper.ready(), 5)
+    flight, body = rig.flight()
+    await eventually(lambda: links[0].sent)
+    links[0].hangs = True
+    silent = len(links[0].sent)
+    await eventually(lambda: len(links) == 2 and len(links[1].sent) >= 3)
+    assert flight.phase is Phase.HELD
+    assert not body.ends
+    assert len(links[0].sent) == silent + 1
+    assert links[0].closed == 1
+    await rig.keeper.stop()
+    assert links[1].closed == 1
