@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from enum import Enum
 from typing import Final
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from ultijobs._worker.renewal import margin_of
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
 
-__all__ = ["Claimer"]
+__all__ = ["Claimer", "Hold"]
 
 MOST: Final = 500
 """Rows of one claim."""
@@ -31,6 +32,13 @@ GATHER: Final = 0.005
 BACKLOG: Final = 1_500
 """Settlements, beside one per slot, that may be pending when the next claim goes out."""
 MOST_LEFT_ALONE: Final = 1_000
+
+
+class Hold(Enum):
+    """Why nothing is claimed for now."""
+
+    ORDER = "an operator said so"
+    LEASES = "what is claimed now could not be kept"
 
 
 class Claimer:
@@ -75,7 +83,7 @@ class Claimer:
         self._hungry = True
         self._hints = 0
         self._stopping = False
-        self._paused = False
+        self._held: set[Hold] = set()
         self._due = NextDue(lambda: driver.next_due(self._queues, self._names), self._poll)
         self._left_alone: dict[UUID, None] = {}
 
@@ -111,9 +119,12 @@ class Claimer:
         elif self._hungry and self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
 
-    def pause(self, paused: bool) -> None:
-        """Claims nothing until it is called with False."""
-        self._paused = paused
+    def hold(self, why: Hold) -> None:
+        """Claims nothing until `release` for the same reason, and for every other one."""
+        self._held.add(why)
+
+    def release(self, why: Hold) -> None:
+        self._held.discard(why)
         self.hint()
 
     def stop(self) -> None:
@@ -178,7 +189,7 @@ class Claimer:
         """Waits until slots are free and work may be there; False when stopping."""
         poll_at = time.monotonic() + self._poll * random.uniform(1.0, 1.2)  # noqa: S311 - keeps processes apart
         while not self._stopping:
-            free = 0 if self._paused else self.free
+            free = 0 if self._held else self.free
             if self._hungry and (free >= self._enough or (free and self._gathering is None)):
                 return True
             if free and not self._hungry:

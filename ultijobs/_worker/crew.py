@@ -14,7 +14,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.chores import Chores
-from ultijobs._worker.claim import Claimer
+from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster, begun
 from ultijobs._worker.heartbeat import Heartbeat, Identity
@@ -106,6 +106,7 @@ class Crew:
             trouble,
             identity.worker_id,
             self.heartbeat.beat,
+            self._leases_kept,
         )
         self.chores = Chores(driver, identity=identity, reaper=self.reaper, trouble=trouble)
 
@@ -127,7 +128,10 @@ class Crew:
 
     def pause(self, *, paused: bool) -> None:
         """Stops claiming without ending, or goes on; what still runs keeps running."""
-        self.claimer.pause(paused)
+        if paused:
+            self.claimer.hold(Hold.ORDER)
+        else:
+            self.claimer.release(Hold.ORDER)
         self.heartbeat.paused = paused
         self.heartbeat.hurry()
 
@@ -198,6 +202,12 @@ class Crew:
                 if self.roster.move(flight, Phase.LOST):
                     self.tally.ended(Outcome.LOST)
                 self.roster.remove(flight)
+
+    def _leases_kept(self, kept: bool) -> None:
+        if kept:
+            self.claimer.release(Hold.LEASES)
+        else:
+            self.claimer.hold(Hold.LEASES)
 
     def _landed(self, settlement: Settlement) -> None:
         if settlement.outcome not in GIVES_A_DUE_TIME:

@@ -47,11 +47,15 @@ class LeaseKeeper:
         trouble: Trouble,
         worker_id: str,
         beat: Callable[[], WorkerBeat],
+        kept: Callable[[bool], None],
     ) -> None:
+        """`kept` is called on the loop of the handlers when renewals begin to fail, and when they land again."""
         self._roster = roster
         self._fates = fates
         self._watch = watch
         self._beat = beat
+        self._kept = kept
+        self._failing = False
         self._trouble = trouble
         self._worker_id = worker_id
         self._seconds = lease.total_seconds()
@@ -141,6 +145,7 @@ class LeaseKeeper:
                 try:
                     using, link = link, None
                     link = await self._renewal.land(using, self._silent)
+                    self._tell(failing=False)
                     if self._watch.blocked:
                         # The worker's own heartbeat is stuck behind the handler; it would pass for gone.
                         async with asyncio.timeout(self._seconds / 4):
@@ -162,8 +167,15 @@ class LeaseKeeper:
     def _silent(self) -> None:
         self._warn(f"no answer for {self._seconds / 2:g} s, asking on a second connection")
 
+    def _tell(self, *, failing: bool) -> None:
+        if failing is not self._failing:
+            self._failing = failing
+            self._fates.post(self._kept, not failing)
+
     def _warn(self, what: str) -> None:
-        self._trouble.repeated(logging.WARNING, "jobs.heartbeat.failed", f"a renewal of the leases failed: {what}")
+        self._tell(failing=True)
+        told = f"a renewal of the leases failed, nothing is claimed until one lands: {what}"
+        self._trouble.repeated(logging.WARNING, "jobs.heartbeat.failed", told)
 
     async def _tick_until_stopped(self) -> None:
         while True:

@@ -14,7 +14,7 @@ from tests.support.eventually import eventually
 from tests.unit.worker.flights import claimed
 from ultijobs._queue.records import ClaimAsk, ClaimedJob, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
-from ultijobs._worker.claim import Claimer
+from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.flight import Roster
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
@@ -199,13 +199,17 @@ async def test_a_database_that_is_away_is_one_line_and_a_growing_wait(rig: Rig, 
 
 
 async def test_a_paused_claimer_claims_nothing_until_it_goes_on(rig: Rig):
-    rig.claimer.pause(True)
+    rig.claimer.hold(Hold.ORDER)
+    rig.claimer.hold(Hold.LEASES)
     rig.driver.rows = 3
     rig.run()
     rig.claimer.hint()
     await asyncio.sleep(0)
     assert rig.driver.asks == []
-    rig.claimer.pause(False)
+    rig.claimer.release(Hold.ORDER)
+    await asyncio.sleep(0.05)
+    assert rig.driver.asks == [], "the other reason still holds"
+    rig.claimer.release(Hold.LEASES)
     await eventually(lambda: len(rig.started) == 3)
 
 

@@ -72,12 +72,13 @@ def worker_beat() -> WorkerBeat:
 class Rig:
     def __init__(self) -> None:
         self.roster, self.tally = Roster(), Tally()
+        self.kept: list[bool] = []
         self.link = FakeLink(lambda _: BeatAnswer.HELD)
         loop = asyncio.get_running_loop()
         self.watch = LoopWatch(self.roster, "w", loop, threading.get_ident())
         fates = Fates(self.roster, self.tally, "w", loop)
         self.keeper = LeaseKeeper(
-            lambda: self.link, LEASE, self.roster, fates, self.watch, Trouble("w"), "w", worker_beat
+            lambda: self.link, LEASE, self.roster, fates, self.watch, Trouble("w"), "w", worker_beat, self.kept.append
         )
 
     def flight(self, lease_no: int = 1) -> tuple[Flight, FakeBody]:
@@ -155,6 +156,7 @@ async def test_one_failed_renewal_is_a_warning(rig: Rig, caplog: pytest.LogCaptu
     assert lost_lines(caplog) == 0
     assert rig.link.closed >= 1
     assert rig.link.opened >= 2
+    assert rig.kept == [False, True], "nothing is claimed while renewals fail"
 
 
 @pytest.mark.parametrize(
