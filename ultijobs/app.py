@@ -20,6 +20,7 @@ from ultijobs._enqueue import composing
 from ultijobs._enqueue.asking import Asker
 from ultijobs._enqueue.block import TransactionBlock
 from ultijobs._enqueue.opening import Opening
+from ultijobs._enqueue.publishing import Publisher
 from ultijobs._execution.report import Report
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued
@@ -89,6 +90,7 @@ class App(Generic[S]):
         self.redact = composing.patterns(redact)
         self._opening = Opening(_maker(composing.driver(driver), self.schema))
         self._asker = Asker(self, self._opening, required=self.transactions == "required")
+        self._publisher = Publisher(self, self._opening)
         ambient.enlist(self)
 
     def __repr__(self) -> str:
@@ -199,8 +201,13 @@ class App(Generic[S]):
         ttl: Duration = "7d",
         tx: AsyncTx | Literal[False] | None = None,
     ) -> None:
-        """Publishes an event to the runs that wait for it."""
-        self._asker.publish(event, payload, key, ttl, tx, sync=False)
+        """Publishes an event: to the runs that wait for it, and for `ttl` to those that come to wait for it.
+
+        With `tx` (or inside `transaction`) it exists when that commits, and then wakes its runs; else it is stored when
+        this returns. A payload is plain JSON values, a model or a dataclass. Raises `PayloadInvalid` with a path for
+        one that cannot be stored or is larger than `sizes.input`, `Invariant` for a name or a key that is none.
+        """
+        await self._publisher.publish(event, payload, key, ttl, tx)
 
     def publish_sync(
         self,
@@ -212,7 +219,7 @@ class App(Generic[S]):
         tx: SyncTx | Literal[False] | None = None,
     ) -> None:
         """`publish` for sync code."""
-        self._asker.publish(event, payload, key, ttl, tx, sync=True)
+        self._publisher.publish_sync(event, payload, key, ttl, tx)
 
 
 def _maker(given: str | Driver | None, schema: str) -> Callable[[], Driver]:

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
+from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.schedule import ScheduleStore
 
 Calls = set[str]
 
-STORES: dict[str, type] = {"inspect": InspectionStore, "outbox": OutboxStore, "schedule": ScheduleStore}
+STORES: dict[str, type] = {
+    "inspect": InspectionStore,
+    "events": EventStore,
+    "outbox": OutboxStore,
+    "schedule": ScheduleStore,
+}
 """What a property of a driver offers."""
 
 

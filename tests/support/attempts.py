@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from ultijobs._execution.children import tracked
 from ultijobs._execution.classify import Classifier
 from ultijobs._execution.host import Host
 from ultijobs._ids import new_id
+from ultijobs._queue.events import Look, Seen, Sight
 from ultijobs._queue.records import (
     ClaimedJob,
     Outcome,
@@ -45,6 +47,7 @@ class Declared:
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(jitter=False))
     timeout: timedelta | None = None
     step_timeout: timedelta | None = None
+    event_poll: timedelta | None = None
     adapter: TypeAdapter[Any] = field(default_factory=lambda: TypeAdapter(Any))
 
     @property
@@ -66,6 +69,9 @@ class Steps:
         self.now = EPOCH
         self.records: dict[str, StepRecord] = {}
         self.writes: list[StepWrite] = []
+        self.looks: list[Look] = []
+        self.events: list[tuple[str, str | None, str]] = []
+        """Name, key and stored form, in the order of their publishing."""
         self.loads = 0
         self.lease_no = 0
         self.refusal: Callable[[StepWrite], BaseException | None] = lambda _: None
@@ -84,6 +90,30 @@ class Steps:
             asyncio.get_running_loop().call_soon(land)
         else:
             self.held_back.append(land)
+
+    def look(self, look: Look, done: Callable[[Seen | BaseException], None], /) -> None:
+        asyncio.get_running_loop().call_soon(lambda: done(self._seen(look)))
+
+    def publish(self, name: str, payload: str = "null", key: str | None = None) -> None:
+        about = {"id": str(new_id()), "name": name, "key": key, "published_at": self.now.isoformat()}
+        self.events.append((name, key, json.dumps(about)[:-1] + f', "payload": {payload}}}'))
+
+    def _seen(self, look: Look) -> Seen:
+        self.looks.append(look)
+        if look.lease_no != self.lease_no:
+            return Seen(Sight.LOST)
+        step = self.records[look.step]
+        had = {record.output for record in self.records.values()}
+        for name, key, output in self.events:
+            if name == step.event and step.match in (None, key) and output not in had:
+                self.records[look.step] = dataclasses.replace(step, status="completed", output=output)
+                return Seen(Sight.EVENT, output)
+        if step.wake_at is not None and step.wake_at <= self.now:
+            if not look.required:
+                self.records[look.step] = dataclasses.replace(step, status="completed", output="null")
+            return Seen(Sight.OVER)
+        again = step.wake_at if look.again is None or step.wake_at is None else min(step.wake_at, self.now + look.again)
+        return Seen(Sight.NOTHING, None, again)
 
     def _store(self, write: StepWrite) -> StepAnswer | BaseException:
         refused = self.refusal(write)
@@ -109,6 +139,8 @@ class Steps:
             wake_at=wake,
             tries=write.tries,
             lease_no=write.lease_no,
+            event=write.event,
+            match=write.match,
         )
         return StepAnswer(held=True, wake_at=wake)
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ultijobs._queue.records import JobState
 from ultijobs.errors import (
     AppAmbiguous,
     DriverUnavailable,
+    DurationInvalid,
     Invariant,
     JobDuplicate,
     NotImplementedYet,
@@ -448,11 +450,55 @@ async def test_with_an_outbox_no_row_goes_into_the_wrong_database(send):
 
 
 # -- events ----------------------------------------------------------------------------------------------
-async def test_publishing_says_that_it_cannot_yet_and_checks_what_it_is_given(app):
+async def test_what_is_published_is_checked_and_stored(app):
     async with app:
-        with pytest.raises(NotImplementedYet):
-            await app.publish("paid", {"id": 1}, key="7")
-        with pytest.raises(PayloadInvalid):
-            await app.publish("paid", {"id": object()})
-        with pytest.raises(Invariant):
-            await app.publish("", {})
+        await app.publish("paid", {"id": 1}, key="7")
+        await app.publish("mailed", Mail(to="a"), ttl="1h")
+        for wrong in ({"id": object()}, float("nan"), "\x00", "\ud800", "x" * 2_000_000):
+            with pytest.raises(PayloadInvalid) as caught:
+                await app.publish("paid", wrong)
+            assert "path" in caught.value.meta
+        for name, options in (("", {}), ("a b", {}), ("paid", {"key": ""}), ("paid", {"key": 7}), ("paid", {"tx": 7})):
+            with pytest.raises(Invariant):
+                await app.publish(name, **options)
+        for ttl in (0, -1, "soon", True):
+            with pytest.raises((DurationInvalid, Invariant), match="ttl"):
+                await app.publish("paid", ttl=ttl)
+        rows = (await app.driver.events.page()).rows
+    assert [(row.name, row.key) for row in rows] == [("mailed", None), ("paid", "7")]
+    assert rows[0].expires_at - rows[0].published_at == timedelta(hours=1)
+
+
+async def test_what_is_published_in_a_transaction_is_there_at_its_commit(app):
+    async with app, app.driver.transaction() as tx:
+        await app.publish("paid", tx=tx)
+        async with app.transaction(tx):
+            await app.publish("paid")
+        assert (await app.driver.events.page()).rows == []
+    assert len((await app.driver.events.page()).rows) == 2
+
+
+async def test_an_event_is_published_by_an_open_application_alone(app):
+    with pytest.raises(Invariant, match="not open"):
+        await app.publish("paid")
+
+
+def test_sync_code_publishes_too(app):
+    app.publish_sync("paid", [1])
+    with app:
+        app.publish_sync("paid", [2])
+
+
+async def test_publishing_must_not_block_a_loop(app):
+    async with app:
+        with pytest.raises(Invariant, match="would block"):
+            app.publish_sync("paid")
+
+
+async def test_no_event_is_staged_where_the_queue_is_in_another_database(send):
+    async with App(jobs=[send], driver=MemoryDriver(), outbox="postgresql://app-db") as app:
+        async with app.driver.transaction() as tx:
+            with pytest.raises(NotImplementedYet, match="outbox"):
+                await app.publish("paid", tx=tx)
+            await app.publish("paid", tx=False)
+        assert len((await app.driver.events.page()).rows) == 1

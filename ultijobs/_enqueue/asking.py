@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Protocol
 
-from ultijobs import _json, _settings
-from ultijobs._definitions import checks
+from ultijobs import _settings
 from ultijobs._definitions.bounds import Sizes
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
-from ultijobs._durations import Duration, parse
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.rows import Wishes, row, wishes
 from ultijobs._enqueue.transactions import joined, savepoint
@@ -79,19 +77,6 @@ class Asker:
             answer = self._opening.call_sync(lambda _: self._opening.store(jobs[0]), call=call)
             return [_judged(answer, jobs[0], asked)]
         return self._opening.call_sync(lambda driver: _own(driver, jobs, asked), call=call)
-
-    def publish(
-        self, event: str, payload: object, key: str | None, ttl: Duration, tx: object | None, *, sync: bool
-    ) -> None:
-        """Checks all that an event must be; publishing itself is not built yet."""
-        call = "publish_sync" if sync else "publish"
-        checks.name(event, f"{call}: event")
-        _json.encode(payload, what=f"{call}: the payload", limit=self._limit)
-        if key is not None:
-            _json.refuse_unstorable(key, what="key")
-        parse(ttl, what=f"{call}: ttl", positive=True)
-        joined(self._application(), tx, sync=sync, required=False, call=call)
-        raise NotImplementedYet(f"{call}: events cannot be published yet", fix="enqueue a job instead")
 
     @cached_property
     def _code_version(self) -> str | None:

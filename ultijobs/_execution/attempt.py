@@ -247,6 +247,7 @@ class Attempt:
 
     def _failure(self, error: BaseException, *, terminal: bool = False) -> Settlement:
         host = self._host
+        terminal = terminal or error is self._body.fatal
         decision = outcome.decide(error, self.job, self.handler.retry, host.classifier, terminal=terminal)
         failure = outcome.describe_for(error, decision, host.error_limit)
         self._failed = (error, failure, decision)

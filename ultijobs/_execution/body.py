@@ -121,7 +121,7 @@ class Body:
             self._ledger,
             context.signal,
             host.threads,
-            rules=StepRules(self._handler.step_timeout, host.output_limit),
+            rules=StepRules(self._handler.step_timeout, host.output_limit, self._handler.event_poll),
             loop=host.loop,
             # A task that starts eagerly runs before it is known as a child.
             has_company=lambda: bool(context.children) or asyncio.current_task() is not own,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
     ActResult,
@@ -130,6 +131,9 @@ class Driver(Protocol):
     def outbox(self) -> OutboxStore:
         """The staged outbox of this database; it may be another database's queue that its relay publishes into."""
         ...
+
+    @property
+    def events(self) -> EventStore: ...
 
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).

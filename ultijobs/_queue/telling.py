@@ -62,6 +62,8 @@ class SignalKind(StrEnum):
     QUEUE = "queue"
     CANCEL = "cancel"
     WORKER = "worker"
+    EVENT = "event"
+    """Events were committed that are to be delivered."""
     LOST = "lost"
     BACK = "back"
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 from ultijobs._log import emit
+from ultijobs._queue.events import Look, Seen, Sight
 from ultijobs._queue.records import ClaimedJob, StepAnswer, StepStatus, StepWrite
 from ultijobs._steps.executing import Executing
 from ultijobs._steps.store import Firm, StepStore
@@ -13,6 +16,8 @@ from ultijobs._text import clip
 from ultijobs.errors import Aborted, JobLeaseLost, UltijobsError
 
 __all__ = ["Recorder"]
+
+R = TypeVar("R")
 
 
 class Recorder:
@@ -45,15 +50,14 @@ class Recorder:
         self.refuse_if_closed(record.name)
         future: Firm[StepAnswer] = Firm(loop=self._loop)
         self._store.record(record, future.answer)
-        try:
-            answer = await future
-        except asyncio.CancelledError:
-            if future.exception() is None:
-                self._heed(future.result())
-            raise
-        self._heed(answer)
-        self.refuse_if_closed(record.name)
-        return answer
+        return await self._answered(record.name, future, lambda answer: answer.held)
+
+    async def look(self, look: Look) -> Seen:
+        """What a waiting step sees now; its record is durable when this returns. A cancel is raised after that."""
+        self.refuse_if_closed(look.step)
+        future: Firm[Seen] = Firm(loop=self._loop)
+        self._store.look(look, future.answer)
+        return await self._answered(look.step, future, lambda seen: seen.sight is not Sight.LOST)
 
     async def failure(self, step: Executing, error: BaseException) -> None:
         """Records that the step failed. Never raises: the error of the step is what counts."""
@@ -74,8 +78,19 @@ class Recorder:
                 lease_no=self._job.lease_no,
             )
 
-    def _heed(self, answer: StepAnswer) -> None:
-        if not answer.held:
+    async def _answered(self, step: str, future: Firm[R], held: Callable[[R], bool]) -> R:
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            if future.exception() is None:
+                self._heed(held(future.result()))
+            raise
+        self._heed(held(answer))
+        self.refuse_if_closed(step)
+        return answer
+
+    def _heed(self, held: bool) -> None:
+        if not held:
             self.fenced = True
             self.close(JobLeaseLost("the claim is not held any more"))
 

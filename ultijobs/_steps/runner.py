@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ultijobs._definitions.event import Event
 from ultijobs._durations import Duration, parse
+from ultijobs._queue.events import Sight
 from ultijobs._queue.records import ClaimedJob, StepKind, StepRecord, StepStatus, StepWrite
 from ultijobs._steps.codec import Codec, codec_for
 from ultijobs._steps.context import STEP, StepScope
@@ -21,7 +23,8 @@ from ultijobs._steps.recorder import Recorder
 from ultijobs._steps.signal import StopSignal
 from ultijobs._steps.suspension import Suspended
 from ultijobs._steps.threads import Threads
-from ultijobs.errors import Invariant, PayloadInvalid, RunCodeChanged, StepDuplicate, UltijobsError
+from ultijobs._steps.waiting import Wish
+from ultijobs.errors import Invariant, JobTimeout, PayloadInvalid, RunCodeChanged, StepDuplicate, UltijobsError
 
 __all__ = ["Runner", "StepRules"]
 
@@ -35,6 +38,7 @@ class StepRules:
 
     timeout: timedelta | None = None
     output_limit: int = 1_048_576
+    event_poll: timedelta | None = None
 
 
 class Runner:
@@ -176,6 +180,33 @@ class Runner:
         finally:
             self._rest()
         await self._park(wake)
+
+    # -- wait ------------------------------------------------------------------------------------------
+    async def wait(self, name: str, wish: Wish) -> Event[Any] | None:
+        """The event, once it is there; None when the time is over. Until then raises `Suspended`, as `sleep` does."""
+        key = stored_name(name)
+        record = self._ask(key, StepKind.WAIT)
+        try:
+            if record is not None and record.status == StepStatus.COMPLETED:
+                return wish.received(record.output, name)
+            self._busy += 1
+            try:
+                if record is None or (record.event, record.match) != (wish.event, wish.match):
+                    await self.recorder.write(wish.record(self.job, key, self._ledger.place(record)))
+                # After the record is there: a publish that this does not see yet finds the record.
+                seen = await self.recorder.look(wish.look(self.job, key, self._rules.event_poll))
+            finally:
+                self._rest()
+            if seen.sight is Sight.EVENT:
+                return wish.received(seen.output, name)
+            if seen.sight is Sight.OVER:
+                wish.over(name, self.job)
+                return None
+        except (PayloadInvalid, JobTimeout) as error:
+            self.fatal = error
+            raise
+        await self._park(seen.wake_at or self.job.claimed_at + wish.timeout)
+        raise Suspended
 
     # -- inside ----------------------------------------------------------------------------------------
     def leave_if_forked(self) -> None:

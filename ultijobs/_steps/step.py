@@ -19,7 +19,7 @@ from ultijobs._steps.codec import Codec, codec_of
 from ultijobs._steps.context import STEP
 from ultijobs._steps.executing import Replayed
 from ultijobs._steps.runner import Runner
-from ultijobs.errors import NotImplementedYet
+from ultijobs._steps.waiting import wish_of
 
 __all__ = ["Returning", "Step"]
 
@@ -126,9 +126,27 @@ class Step:
         required: bool = False,
         since: Literal["run", "now"] = "run",
     ) -> Event[Any] | None: ...
-    async def wait_for_event(self, name: str, event: str, **options: Any) -> Event[Any] | None:
-        """The first event of that name since the run began; None when `timeout` is over and it is not `required`."""
-        raise refuse_events(name, event, options)
+    async def wait_for_event(
+        self,
+        name: str,
+        event: str,
+        *,
+        payload: Any = Any,
+        match: str | None = None,
+        timeout: Duration = "24h",  # noqa: ASYNC109 - a deadline kept as data, not a wait of this function
+        required: bool = False,
+        since: Literal["run", "now"] = "run",
+    ) -> Event[Any] | None:
+        """The first event of that name, and with the key `match` if given, that the run has not had yet.
+
+        It looks back to the run's creation, or with `since="now"` to the first time that this is called; so an event
+        may come before the wait does. Each run gets an event once, several runs get the same one. The run holds no
+        process meanwhile. When `timeout` is over, counted from the first call by the database's clock: None, or, when
+        it is `required`, the job stops with `JobTimeout`, and a retry of the job waits anew. A payload that does not
+        fit `payload` is `PayloadInvalid`, and the job stops.
+        """
+        wish = wish_of(name, event, payload, match=match, timeout=timeout, required=required, since=since)
+        return await self._runner.wait(name, wish)
 
 
 class Returning(Generic[R]):
@@ -148,14 +166,6 @@ class Returning(Generic[R]):
     def with_timeout(self, timeout: Duration, /) -> Returning[R]:
         """The same with this timeout in place of the job's `step_timeout`."""
         return Returning(self._runner, parse(timeout, what="step.with_timeout", positive=True), self._codec)
-
-
-def refuse_events(name: str, event: str, options: dict[str, Any]) -> NotImplementedYet:
-    return NotImplementedYet(
-        f"the step {name!r} waits for the event {event!r}, and waiting for events is not built yet",
-        fix="poll with step.sleep, or enqueue the rest as a job of its own",
-        meta={"step": name, "event": event, "options": sorted(options)},
-    )
 
 
 async def _run(

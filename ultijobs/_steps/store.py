@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
+from ultijobs._queue.events import Look, Seen
 from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
 
 __all__ = ["Firm", "StepStore"]
@@ -20,6 +21,10 @@ class StepStore(Protocol):
     async def load(self, run_id: UUID, /) -> Sequence[StepRecord]: ...
     def record(self, write: StepWrite, done: Callable[[StepAnswer | BaseException], None], /) -> None:
         """Stores `write` durably, then calls `done` once on the loop with the answer or with what went wrong."""
+        ...
+
+    def look(self, look: Look, done: Callable[[Seen | BaseException], None], /) -> None:
+        """Looks for a waiting step's event, then calls `done` as `record` does."""
         ...
 
 

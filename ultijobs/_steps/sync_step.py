@@ -16,7 +16,7 @@ from ultijobs._steps.codec import Codec, codec_of
 from ultijobs._steps.context import STEP
 from ultijobs._steps.executing import Executing, Replayed
 from ultijobs._steps.runner import Runner
-from ultijobs._steps.step import refuse_events
+from ultijobs._steps.waiting import wish_of
 from ultijobs.errors import Invariant
 
 __all__ = ["SyncReturning", "SyncStep"]
@@ -112,9 +112,20 @@ class SyncStep:
         required: bool = False,
         since: Literal["run", "now"] = "run",
     ) -> Event[Any] | None: ...
-    def wait_for_event(self, name: str, event: str, **options: Any) -> Event[Any] | None:
-        """As `Step.wait_for_event`."""
-        raise refuse_events(name, event, options)
+    def wait_for_event(
+        self,
+        name: str,
+        event: str,
+        *,
+        payload: Any = Any,
+        match: str | None = None,
+        timeout: Duration = "24h",
+        required: bool = False,
+        since: Literal["run", "now"] = "run",
+    ) -> Event[Any] | None:
+        """As `Step.wait_for_event`: the thread is given up until the event comes."""
+        wish = wish_of(name, event, payload, match=match, timeout=timeout, required=required, since=since)
+        return _on_loop(self._runner, self._runner.wait(name, wish))
 
 
 class SyncReturning(Generic[R]):

@@ -15,6 +15,7 @@ from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, Sig
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer, Hold
+from ultijobs._worker.deliverer import Deliverer
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster, begun
 from ultijobs._worker.heartbeat import Heartbeat, Identity
@@ -88,6 +89,7 @@ class Crew:
             trouble=trouble,
             reaped=lambda _: self.claimer.hint(),
         )
+        self.deliverer = Deliverer(driver, poll=settings.poll, trouble=trouble, woken=self.claimer.hint)
         self.heartbeat = Heartbeat(
             driver,
             identity,
@@ -118,6 +120,8 @@ class Crew:
         elif signal.kind is SignalKind.CANCEL:
             if any(str(flight.job.id) == signal.value for flight in self.roster.all()):
                 self.keeper.renew_soon()
+        elif signal.kind is SignalKind.EVENT:
+            self.deliverer.hint()
         elif signal.kind is SignalKind.WORKER:
             if signal.value == self._worker_id:
                 self.heartbeat.hurry()
@@ -125,6 +129,7 @@ class Crew:
             self.heartbeat.listening = signal.kind is SignalKind.BACK
             # Hints may have been missed meanwhile.
             self.claimer.hint()
+            self.deliverer.hint()
 
     def pause(self, *, paused: bool) -> None:
         """Stops claiming without ending, or goes on; what still runs keeps running."""

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.events import Look, Seen, Sight
 from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Roster
@@ -38,6 +39,15 @@ class CoalescedSteps:
             useful=lambda write: roster.held(write.lease_no),
             on_trouble=on_trouble,
         )
+        # One lane: two looks of a run at once would both see the same event as free.
+        self._looks = Coalescer(
+            driver.events.look,
+            limit=500,
+            transient=(DriverUnavailable,),
+            backoff=Backoff(),
+            useful=lambda look: roster.held(look.lease_no),
+            on_trouble=on_trouble,
+        )
         self._reads = Coalescer(
             self._load,
             limit=500,
@@ -56,8 +66,15 @@ class CoalescedSteps:
         else:
             done(StepAnswer(held=False))
 
+    def look(self, look: Look, done: Callable[[Seen | BaseException], None], /) -> None:
+        if self._roster.held(look.lease_no):
+            self._looks.put(look, done)
+        else:
+            done(Seen(Sight.LOST))
+
     async def close(self) -> None:
         await self._writes.close()
+        await self._looks.close()
         await self._reads.close()
 
     async def _load(self, run_ids: Sequence[UUID]) -> list[list[StepRecord]]:

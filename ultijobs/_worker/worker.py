@@ -97,7 +97,10 @@ class Worker:
                 return
             while self._stop.stage is Stop.NO:
                 await crew.reaper.once()
+                await crew.deliverer.once()
                 await crew.claimer.run_until_idle()
+                if await crew.deliverer.once():
+                    continue
                 if not await crew.others_running():
                     break
                 await asyncio.sleep(self._settings.poll.total_seconds())
@@ -151,6 +154,7 @@ class Worker:
         background = {
             asyncio.create_task(crew.heartbeat.run()),
             asyncio.create_task(crew.reaper.run()),
+            asyncio.create_task(crew.deliverer.run()),
             asyncio.create_task(crew.chores.run()),
             asyncio.create_task(crew.keeper.broken()),
         }

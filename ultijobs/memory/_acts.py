@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk, SignalKind, StepRecord
+from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk, SignalKind, StepRecord, StepStatus
 from ultijobs.errors import Invariant
 from ultijobs.memory._steps import steps_of
 from ultijobs.memory._store import Row, Store
@@ -55,6 +55,7 @@ def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResul
         )
     if named is not None:
         _drop_steps(store, row, known, named, only=ask.only_step is not None)
+    _drop_over(store, row, now)
     _start_over(store, row, now)
     return ActResult(id, done=True)
 
@@ -73,6 +74,13 @@ def _drop_steps(store: Store, row: Row, known: list[StepRecord], named: str, *, 
     for step in known:
         later = (step.started_at, step.position) >= (first.started_at, first.position)
         if step.name == named or (later and not only):
+            del store.steps[row.run_id][step.name]
+
+
+def _drop_over(store: Store, row: Row, now: datetime) -> None:
+    """A wait whose deadline is over would end the run at once; it starts over."""
+    for step in steps_of(store, row.run_id):
+        if step.status == StepStatus.WAITING and step.wake_at is not None and step.wake_at <= now:
             del store.steps[row.run_id][step.name]
 
 

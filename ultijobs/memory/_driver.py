@@ -30,6 +30,7 @@ from ultijobs._queue.records import (
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.memory import _acts, _claims, _operations, _settle, _steps
 from ultijobs.memory._enqueue import Transactions
+from ultijobs.memory._events import MemoryEvents
 from ultijobs.memory._inspect import MemoryInspection
 from ultijobs.memory._leases import MemoryLeaseLink
 from ultijobs.memory._outbox import MemoryOutbox
@@ -52,6 +53,7 @@ class MemoryDriver:
         self._outbox = MemoryOutbox(self._store)
         self._inspect = MemoryInspection(self._store)
         self._schedule = MemorySchedule(self._store, self._transactions)
+        self._events = MemoryEvents(self._store, self._transactions)
 
     @property
     def url(self) -> str:
@@ -68,6 +70,10 @@ class MemoryDriver:
     @property
     def schedule(self) -> MemorySchedule:
         return self._schedule
+
+    @property
+    def events(self) -> MemoryEvents:
+        return self._events
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""

@@ -25,8 +25,12 @@ class Transaction:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.at_commit: list[Callable[[], None]] = []
+        self.at_commit: list[Callable[[], object]] = []
         self.ended = False
+
+    def refuse_ended(self) -> None:
+        if self.ended:
+            raise Invariant("the transaction has ended already", fix="join it before its block is left")
 
     def holder(self, key: Key) -> Row | None:
         return next((row for row in self.rows if row.key == key), None)
@@ -52,19 +56,22 @@ class Transactions:
         else:
             self._end(tx, keep=True)
 
-    async def enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
-        if tx is not None and not isinstance(tx, Transaction):
-            raise Invariant(
-                f"the memory driver cannot join a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
-                fix="pass tx=False, or open one with `async with driver.transaction() as tx:`",
-            )
+    def at_commit(self, tx: object, work: Callable[[], object]) -> None:
+        """Calls `work` when `tx` commits, and never when it does not."""
+        joined = _own(tx)
+        with self._store.lock:
+            joined.refuse_ended()
+            joined.at_commit.append(work)
+
+    async def enqueue(self, jobs: Sequence[NewJob], given: object | None) -> list[Enqueued]:
+        tx = None if given is None else _own(given)
         refuse_unstorable(jobs)
         keys = {key for job in jobs if (key := _key(job)) is not None}
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
         while True:
             with self._store.lock:
-                if tx is not None and tx.ended:
-                    raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
+                if tx is not None:
+                    tx.refuse_ended()
                 if not any(other.holder(key) for other in self._open if other is not tx for key in keys):
                     return self._insert_all(jobs, tx)
             if asyncio.get_running_loop().time() >= deadline:
@@ -123,6 +130,15 @@ class Transactions:
     def _announce(self, rows: Sequence[Row]) -> None:
         for queue in dict.fromkeys(row.queue for row in rows):
             self._store.signals.send(SignalKind.QUEUE, queue)
+
+
+def _own(tx: object) -> Transaction:
+    if isinstance(tx, Transaction):
+        return tx
+    raise Invariant(
+        f"the memory driver cannot join a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
+        fix="pass tx=False, or open one with `async with driver.transaction() as tx:`",
+    )
 
 
 def _key(job: NewJob) -> Key | None:

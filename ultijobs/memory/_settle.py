@@ -49,7 +49,8 @@ def _apply(store: Store, row: Row, given: Settlement, now: datetime) -> None:
             row.worker_id = None
             store.finish(row, JobState.CANCELLED, now)
         case Outcome.SUSPENDED:
-            _wait_again(row, "suspended", given.run_at or now + given.delay, now)
+            woken = row.woken == row.lease_no
+            _wait_again(row, "suspended", now if woken else given.run_at or now + given.delay, now)
             row.attempt = max(row.attempt - 1, 0)
         case Outcome.RETURNED:
             _wait_again(row, "ready", now + given.delay, now)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ultijobs._clock import Clock
+from ultijobs._queue.events import EventRow
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -24,7 +25,7 @@ from ultijobs._queue.records import (
 from ultijobs._queue.views import ActivityRow
 from ultijobs.memory._signals import Signals
 
-__all__ = ["HELD_STATES", "Key", "Pause", "Row", "Store", "Worker", "gone"]
+__all__ = ["HELD_STATES", "Key", "Pause", "Row", "Store", "StoredEvent", "Worker", "gone"]
 
 Key = tuple[str, str, str]
 
@@ -71,6 +72,8 @@ class Row:
     cancel_reason: str | None = None
     running_step: str | None = None
     progress: Progress | None = None
+    woken: int | None = None
+    """The claim under which an event came that the run waits for."""
     abandoned: str | None = None
     """The error code of a body that outlived its deadline, told by the renewals of its lease."""
 
@@ -118,6 +121,12 @@ class Worker:
     control: WorkerOrder = WorkerOrder.NONE
 
 
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    row: EventRow
+    payload: str
+
+
 @dataclass(slots=True)
 class Store:
     """The tables. Every reader and writer holds `lock`; nothing awaits while holding it."""
@@ -133,6 +142,9 @@ class Store:
     followers: dict[UUID, set[UUID]] = field(default_factory=dict[UUID, set[UUID]])
     """Who waits behind a row for its end."""
     steps: dict[UUID, dict[str, StepRecord]] = field(default_factory=dict[UUID, dict[str, StepRecord]])
+    events: dict[UUID, StoredEvent] = field(default_factory=dict[UUID, StoredEvent])
+    taken: dict[tuple[UUID, str], UUID] = field(default_factory=dict[tuple[UUID, str], UUID])
+    """By run and step, the event that completed it."""
     attempts: dict[UUID, dict[int, AttemptRecord]] = field(default_factory=dict[UUID, dict[int, AttemptRecord]])
     pauses: dict[str, Pause] = field(default_factory=dict[str, Pause])
     workers: dict[UUID, Worker] = field(default_factory=dict[UUID, Worker])

@@ -32,6 +32,7 @@ from ultijobs.postgres.cancel import cancel
 from ultijobs.postgres.claims import Claimer
 from ultijobs.postgres.dsn import Dsn
 from ultijobs.postgres.enqueue import Enqueuer
+from ultijobs.postgres.events import PostgresEvents
 from ultijobs.postgres.inspection import PostgresInspection
 from ultijobs.postgres.leases import PostgresLeaseLink, reap
 from ultijobs.postgres.links import Links, Place
@@ -65,6 +66,7 @@ class PostgresDriver:
         self._claims = Links(self._place, hot=True)
         self._settlements = Links(self._place, hot=True)
         self._steps = Links(self._place, hot=True)
+        self._looks = Links(self._place, hot=True)
         self._enqueues = Links(self._place, size=2, limit=30.0, hot=True)
         self._transactions = Links(self._place, size=8, limit=30.0)
         self._control = Links(self._place, size=2, limit=30.0)
@@ -74,6 +76,7 @@ class PostgresDriver:
         self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
         self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
+        self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
 
     @property
     def url(self) -> str:
@@ -95,6 +98,10 @@ class PostgresDriver:
     def schedule(self) -> PostgresSchedule:
         return self._schedule
 
+    @property
+    def events(self) -> PostgresEvents:
+        return self._events
+
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""
         self._place.role = role
@@ -108,6 +115,7 @@ class PostgresDriver:
             self._claims,
             self._settlements,
             self._steps,
+            self._looks,
             self._enqueues,
             self._transactions,
             self._control,

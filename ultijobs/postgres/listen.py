@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["subscribed"]
 
-_KINDS: Final = {"q": SignalKind.QUEUE, "c": SignalKind.CANCEL, "w": SignalKind.WORKER}
+_KINDS: Final = {"q": SignalKind.QUEUE, "c": SignalKind.CANCEL, "w": SignalKind.WORKER, "e": SignalKind.EVENT}
 _PROBE: Final = "p"
 _PROBE_EVERY: Final = 10.0
 _PROBE_WITHIN: Final = 3.0

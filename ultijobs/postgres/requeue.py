@@ -17,7 +17,7 @@ from ultijobs.postgres.sql import Sql
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
-__all__ = ["BACK", "DROP_FROM", "DROP_ONE", "LOCK", "LOCK_HISTORY", "NAMES", "TELL", "TWINS", "requeue"]
+__all__ = ["BACK", "DROP_FROM", "DROP_ONE", "DROP_OVER", "LOCK", "LOCK_HISTORY", "NAMES", "TELL", "TWINS", "requeue"]
 
 _LIMIT: Final = 10.0
 _TRIES: Final = 3
@@ -61,6 +61,11 @@ DROP_FROM: Final = """\
 delete from {schema}.x_job_steps s using {schema}.x_job_steps first
  where first.run_id = any($1::uuid[]) and first.name = $2::text and s.run_id = first.run_id
    and (s.started_at, s.position) >= (first.started_at, first.position)"""
+
+# A wait whose deadline is over would end the run at once; it starts over.
+DROP_OVER: Final = """\
+delete from {schema}.x_job_steps
+ where run_id = any($1::uuid[]) and status = 'waiting' and wake_at <= now()"""
 
 DROP_ONE: Final = "delete from {schema}.x_job_steps where run_id = any($1::uuid[]) and name = $2::text"
 
@@ -133,6 +138,7 @@ async def _start_over(connection: Connection[Record], sql: Sql, rows: Sequence[R
         await connection.execute(sql(DROP_FROM), runs, ask.from_step, timeout=_LIMIT)
     elif ask.only_step is not None:
         await connection.execute(sql(DROP_ONE), runs, ask.only_step, timeout=_LIMIT)
+    await connection.execute(sql(DROP_OVER), runs, timeout=_LIMIT)
     history = [row["id"] for row in rows if row["history"]]
     if history:
         await connection.fetch(sql(BACK), history, timeout=_LIMIT)

@@ -81,6 +81,7 @@ moved as (
      set (state, run_at, attempt, finished_at, stop_reason, error_code, fingerprint, last_error) = (
            select u.state,
                   case when u.state in ('dead', 'failed') then j.run_at
+                       when u.outcome = 'suspended' and j.woken = j.lease_no then now()
                        else greatest(now(), coalesce(u.run_at, now() + u.delay)) end,
                   case when u.outcome in ('suspended', 'returned') then greatest(j.attempt - 1, 0) else j.attempt end,
                   case when u.state in ('dead', 'failed') then now() end, u.stop_reason,

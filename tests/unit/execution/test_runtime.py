@@ -296,19 +296,6 @@ async def test_a_blocking_step_on_a_loops_own_thread_is_refused():
     assert settlement.error_code == "X_INVARIANT"
 
 
-async def test_waiting_for_events_says_that_it_is_not_built_yet():
-    async def handler(step: Step) -> None:
-        await step.wait_for_event("approval", "org.approved")
-
-    def plain(step: SyncStep) -> None:
-        step.wait_for_event("approval", "org.approved", required=True)
-
-    for fn in (handler, plain):
-        settlement = await Bench(fn).run()
-        assert settlement is not None
-        assert (settlement.outcome, settlement.error_code) == (Outcome.DEAD, "X_NOT_IMPLEMENTED")
-
-
 async def test_threads_that_are_stuck_let_the_loop_close():
     end = threading.Event()
     threads = Threads(2)

@@ -29,6 +29,7 @@ create table {schema}.x_jobs (
   running_step    text collate "C",
   abandoned       text collate "C",
   behind          uuid,
+  woken           bigint,
   progress        json,
   cancel_reason   text,
   last_error      text,
@@ -106,6 +107,7 @@ create table {schema}.x_job_steps (
   primary key (run_id, name)
 );
 create index x_job_steps_waiting on {schema}.x_job_steps (event, match) where status = 'waiting';
+create unique index x_job_steps_event on {schema}.x_job_steps (run_id, event_id) where event_id is not null;
 
 create table {schema}.x_job_attempts (
   run_id     uuid   not null,
@@ -129,9 +131,12 @@ create table {schema}.x_job_events (
   payload      json not null default 'null',
   published_at timestamptz not null default now(),
   expires_at   timestamptz not null,
+  delivered    boolean not null default false,
   published_by text
 );
-create index x_job_events_name on {schema}.x_job_events (name, key, published_at);
+create index x_job_events_key on {schema}.x_job_events (name, key, published_at, id);
+create index x_job_events_name on {schema}.x_job_events (name, published_at, id);
+create index x_job_events_new on {schema}.x_job_events (id) where not delivered;
 create index x_job_events_expires on {schema}.x_job_events (expires_at);
 
 create table {schema}.x_job_slots (

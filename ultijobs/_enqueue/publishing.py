@@ -1,0 +1,60 @@
+"""Publishing an event: checked where the caller is, stored where the driver is open or on the caller's connection."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final, Protocol
+
+from ultijobs._definitions.bounds import Sizes
+from ultijobs._definitions.event import new_event
+from ultijobs._durations import Duration
+from ultijobs._enqueue.opening import Opening
+from ultijobs._enqueue.transactions import joined
+from ultijobs._queue.events import NewEvent
+from ultijobs._tx.kinds import SYNC, kind_of
+from ultijobs.errors import NotImplementedYet
+
+__all__ = ["Publisher"]
+
+
+class Application(Protocol):
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def outbox(self) -> str | None: ...
+
+
+class Publisher:
+    """Publishes for one application."""
+
+    def __init__(self, application: Application, opening: Opening) -> None:
+        # Weak, since the application owns this: nothing but its users keeps it alive.
+        self._application: Final = weakref.ref(application)
+        self._limit: Final = application.sizes.input
+        self._outbox: Final = application.outbox
+        self._opening: Final = opening
+
+    async def publish(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
+        event, found = self._begin(name, payload, key, ttl, tx, sync=False)
+        if found is None:
+            await self._opening.call(lambda driver: driver.events.publish([event]))
+        else:
+            await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
+
+    def publish_sync(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
+        event, found = self._begin(name, payload, key, ttl, tx, sync=True)
+        run = self._opening.with_tx_sync if found is not None and kind_of(found) in SYNC else self._opening.call_sync
+        run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
+
+    def _begin(
+        self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any, *, sync: bool
+    ) -> tuple[NewEvent, object | None]:
+        call = "publish_sync" if sync else "publish"
+        event = new_event(name, payload, key, ttl, limit=self._limit, call=call)
+        found = joined(self._application(), tx, sync=sync, required=False, call=call)
+        if found is not None and self._outbox is not None:
+            raise NotImplementedYet(
+                f"{call}: no event is staged in an outbox; the queue is in another database than the transaction",
+                fix="publish with tx=False after the commit",
+            )
+        return event, found
