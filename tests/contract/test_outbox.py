@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -78,7 +78,10 @@ async def test_staging_needs_a_transaction(harness: Harness) -> None:
         await harness.driver.outbox.stage([job()], tx=object())
 
 
-async def test_a_claimed_row_is_what_was_staged(harness: Harness) -> None:
+@pytest.mark.parametrize(
+    "when", [{}, {"delay": timedelta(hours=1)}, {"run_at": datetime(2100, 1, 1, tzinfo=UTC)}], ids=["now", "in", "at"]
+)
+async def test_a_claimed_row_is_what_was_staged(harness: Harness, when: dict[str, Any]) -> None:
     given = NewJob(
         id=new_id(),
         name="charge",
@@ -90,14 +93,14 @@ async def test_a_claimed_row_is_what_was_staged(harness: Harness) -> None:
         priority=3,
         lane="n:charge",
         unique=UniqueMode.RERUN,
-        delay=timedelta(hours=1),
+        **when,
         enqueued_by="user:7",
         traceparent="00-1-2-01",
         code_version="v1",
     )
     async with harness.driver.transaction() as tx:
         (answer,) = await harness.driver.outbox.stage([given], tx=tx)
-    assert answer.state is JobState.DELAYED
+    assert answer.state is (JobState.DELAYED if when else JobState.READY)
     (row,) = await claim(harness)
     assert row.job == given
 

@@ -15,8 +15,6 @@ class Declarations(Protocol):
     def registry(self) -> Registry: ...
     @property
     def limits(self) -> Limits: ...
-    @property
-    def outbox(self) -> str | None: ...
 
 
 def unsupported(application: Declarations) -> list[tuple[str, list[str]]]:
@@ -31,8 +29,6 @@ def unsupported(application: Declarations) -> list[tuple[str, list[str]]]:
         rest.append("limits")
     rest += [f"task {name}" for name in registry.tasks]
     rest += [f"backfill {name}" for name in registry.backfills]
-    if application.outbox is not None:
-        rest.append("outbox")
     if rest:
         found.append(("X_NOT_IMPLEMENTED", rest))
     return found

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 
 from ultijobs import _settings
+from ultijobs._connect import driver_for
 from ultijobs._definitions.bounds import Sizes
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
@@ -16,9 +17,10 @@ from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.rows import Wishes, row, wishes
 from ultijobs._enqueue.transactions import joined, savepoint
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._tx.kinds import SYNC, kind_of
-from ultijobs.errors import Invariant, JobDuplicate, NotImplementedYet
+from ultijobs.errors import Invariant, JobDuplicate
 
 __all__ = ["Asker"]
 
@@ -33,6 +35,8 @@ class Declarations(Protocol):
     def sizes(self) -> Sizes: ...
     @property
     def outbox(self) -> str | None: ...
+    @property
+    def schema(self) -> str: ...
 
 
 class Asker:
@@ -43,7 +47,7 @@ class Asker:
         self._application: Final = weakref.ref(application)
         self._registry: Final = application.registry
         self._limit: Final = application.sizes.input
-        self._outbox: Final = application.outbox
+        self._outbox: Final = None if application.outbox is None else _Outbox(application.outbox, application.schema)
         self._opening: Final = opening
         self._required: Final = required
 
@@ -51,7 +55,7 @@ class Asker:
         asked, tx = self._begin(handle, options, sync=False, call="enqueue")
         job = self._row(handle, input, asked)
         if tx is not None:
-            return (await self._opening.with_tx(lambda driver: _joining(driver, [job], tx, asked)))[0]
+            return (await self._opening.with_tx(lambda driver: self._joining(driver, [job], tx, asked)))[0]
         return _judged(await self._opening.call(lambda _: self._opening.store(job)), job, asked)
 
     async def many(self, handle: JobHandle[Any], inputs: Iterable[Any], options: Mapping[str, Any]) -> list[Enqueued]:
@@ -62,7 +66,7 @@ class Asker:
             if len(jobs) % _TURN == 0:
                 await asyncio.sleep(0)
         if tx is not None:
-            return await self._opening.with_tx(lambda driver: _joining(driver, jobs, tx, asked))
+            return await self._opening.with_tx(lambda driver: self._joining(driver, jobs, tx, asked))
         return await self._opening.call(lambda driver: _own(driver, jobs, asked))
 
     def many_sync(
@@ -72,7 +76,7 @@ class Asker:
         jobs = [self._row(handle, each, asked) for each in inputs]
         if tx is not None:
             run = self._opening.with_tx_sync if kind_of(tx) in SYNC else self._opening.call_sync
-            return run(lambda driver: _joining(driver, jobs, tx, asked), call=call)
+            return run(lambda driver: self._joining(driver, jobs, tx, asked), call=call)
         if len(jobs) == 1:
             answer = self._opening.call_sync(lambda _: self._opening.store(jobs[0]), call=call)
             return [_judged(answer, jobs[0], asked)]
@@ -89,14 +93,35 @@ class Asker:
             )
         asked = wishes(f"job {handle.name}", options)
         tx = joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)
-        if tx is not None and self._outbox is not None:
-            raise NotImplementedYet(
-                f"{call}: nothing is staged in an outbox yet", fix="pass tx=False, or leave App(outbox=…) out"
+        if tx is not None and self._outbox is not None and asked.raise_on_conflict:
+            raise Invariant(
+                f'{call}: on_conflict="error" cannot be answered where rows are staged, ahead of the queue',
+                fix="leave on_conflict out, or pass tx=False",
             )
         return asked, tx
 
+    async def _joining(self, driver: Driver, jobs: Sequence[NewJob], tx: object, asked: Wishes) -> list[Enqueued]:
+        if not jobs:
+            return []
+        if self._outbox is not None:
+            return await self._outbox.store.stage(jobs, tx=tx)
+        async with savepoint(tx, needed=asked.raise_on_conflict and len(jobs) > 1):
+            return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
+
     def _row(self, handle: JobHandle[Any], item: Any, asked: Wishes) -> NewJob:
         return row(handle, item, asked, limit=self._limit, code_version=self._code_version)
+
+
+class _Outbox:
+    """The outbox in the application's own database; staging is done on the caller's connection and opens none."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._url: Final = url
+        self._schema: Final = schema
+
+    @cached_property
+    def store(self) -> OutboxStore:
+        return driver_for(self._url, self._schema).outbox
 
 
 async def _own(driver: Driver, jobs: Sequence[NewJob], asked: Wishes) -> list[Enqueued]:
@@ -105,13 +130,6 @@ async def _own(driver: Driver, jobs: Sequence[NewJob], asked: Wishes) -> list[En
     if not asked.raise_on_conflict:
         return await driver.enqueue(jobs)
     async with driver.transaction() as tx:
-        return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
-
-
-async def _joining(driver: Driver, jobs: Sequence[NewJob], tx: object, asked: Wishes) -> list[Enqueued]:
-    if not jobs:
-        return []
-    async with savepoint(tx, needed=asked.raise_on_conflict and len(jobs) > 1):
         return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
 
 

@@ -78,7 +78,8 @@ taken as (
 select t.id, t.tx_id::text as tx, t.claim_no, t.attempts, t.name, t.queue, t.tenant_id, t.lane, t.priority,
        t.idempotency_key, t.max_attempts, t.unique_mode, t.run_at, t.enqueued_by, t.traceparent, t.code_version,
        t.input::text as input,
-       greatest(interval '0', t.delay_ms * interval '1 ms' - (now() - t.staged_at)) as delay
+       case when t.delay_ms is not null
+            then greatest(interval '0', t.delay_ms * interval '1 ms' - (now() - t.staged_at)) end as delay
   from taken t order by t.tx_id, t.position"""
 
 MARK: Final = """\

@@ -31,7 +31,7 @@ select o.id, o.name, o.queue, o.tenant_id, {_STATE} as state, o.attempts, o.last
 async def rows(links: Links, sql: Sql, states: Sequence[OutboxState], after: str | None, limit: int) -> OutboxPage:
     """See `OutboxStore.rows`."""
     found = await links.fetch(sql(ROWS), _cursor(after), [state.value for state in states], limit + 1)
-    shown = [OutboxRow(**{**row, "state": OutboxState(row["state"])}) for row in map(_plain, found[:limit])]
+    shown = [_shown(row) for row in found[:limit]]
     return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
 
 
@@ -93,5 +93,7 @@ def _cursor(after: str | None) -> UUID | None:
         raise Invariant(f"{after[:80]!r} is no page's next", fix="give --after what the page before answered") from None
 
 
-def _plain(row: Any) -> dict[str, Any]:
-    return dict(row.items())
+def _shown(row: Any) -> OutboxRow:
+    told: dict[str, Any] = dict(row.items())
+    told["state"] = OutboxState(row["state"])
+    return OutboxRow(**told)

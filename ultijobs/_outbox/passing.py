@@ -1,0 +1,141 @@
+"""One pass of a relay: claim, publish, mark; what the queue refuses waits, and is set aside in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from ultijobs._log import RateLimit, emit
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.outbox import OutboxStore, Published, StagedJob, Unsent
+from ultijobs._queue.records import Enqueued
+from ultijobs._retry import RetryPolicy
+from ultijobs._text import clip, storable
+from ultijobs.errors import DriverUnavailable, SchemaOutdated
+
+__all__ = ["TRIES", "Passing"]
+
+TRIES: Final = 8
+PAUSES: Final = RetryPolicy(attempts=TRIES, backoff="exponential", delay="1s", max_delay="30s", jitter=False)
+"""Between the tries of one row that the queue refuses."""
+
+_ERROR_BYTES: Final = 10_000
+_RELEASE_WITHIN: Final = 2.0
+
+
+class Passing:
+    """Publishes for one relay. A row that is published twice is one job: its id is the job's.
+
+    A queue that is away costs no row a try: the claims go back and the pass raises. Ended early by a cancellation, it
+    gives back what it has not published.
+    """
+
+    def __init__(self, outbox: OutboxStore, queue: Driver, *, relay_id: str, batch: int, lease: timedelta) -> None:
+        self._outbox: Final = outbox
+        self._queue: Final = queue
+        self._relay_id: Final = relay_id
+        self._batch: Final = batch
+        self._lease: Final = lease
+        self._said: Final = RateLimit(1.0)
+
+    async def once(self) -> bool:
+        """True when there may be more to publish at once. Raises `DriverUnavailable` when either side is away."""
+        rows = await self._outbox.claim(self._relay_id, limit=self._batch, lease=self._lease)
+        if not rows:
+            return False
+        held = {row.job.id: row for row in rows}
+        try:
+            await self._publish(rows, held)
+        finally:
+            if held:
+                await self._give_back(list(held.values()))
+        return len(rows) >= self._batch
+
+    async def _publish(self, rows: Sequence[StagedJob], held: dict[UUID, StagedJob]) -> None:
+        try:
+            answers = await self._queue.enqueue([row.job for row in rows], again=True)
+        except (DriverUnavailable, SchemaOutdated):
+            raise
+        except Exception:  # noqa: BLE001 - one of them is refused; alone, each says for itself whether it is the one
+            await self._one_by_one(rows, held)
+        else:
+            await self._mark(list(zip(rows, answers, strict=True)), held)
+
+    async def _one_by_one(self, rows: Sequence[StagedJob], held: dict[UUID, StagedJob]) -> None:
+        sent: list[tuple[StagedJob, Enqueued]] = []
+        refused: dict[str, tuple[StagedJob, Exception]] = {}
+        try:
+            for row in rows:
+                if row.tx in refused:
+                    continue
+                try:
+                    (answer,) = await self._queue.enqueue([row.job], again=True)
+                except (DriverUnavailable, SchemaOutdated):
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever the queue has against this row, the others go on
+                    refused[row.tx] = (row, error)
+                else:
+                    sent.append((row, answer))
+        finally:
+            await self._mark(sent, held)
+        for row, why in refused.values():
+            await self._refused(row, why, held)
+
+    async def _mark(self, sent: Sequence[tuple[StagedJob, Enqueued]], held: dict[UUID, StagedJob]) -> None:
+        if not sent:
+            return
+        told = [Published(row.job.id, row.claim_no, answer.id) for row, answer in sent]
+        marked = set(await self._outbox.mark(told))
+        lost = [row.id for row in told if row.id not in marked]
+        for row in told:
+            held.pop(row.id, None)
+        if lost:
+            emit(
+                logging.WARNING,
+                "jobs.outbox.claim-lost",
+                f"the claim of {len(lost)} rows lapsed before they were marked; they are published once all the same",
+                worker_id=self._relay_id,
+                outbox_id=lost[0],
+            )
+
+    async def _refused(self, row: StagedJob, error: Exception, held: dict[UUID, StagedJob]) -> None:
+        tries = row.attempts + 1
+        text = clip(storable(f"{type(error).__qualname__}: {error}"), _ERROR_BYTES)
+        retry_in = None if tries >= TRIES else PAUSES.delay_for(tries)
+        aside = await self._outbox.fail([Unsent(row.job.id, row.claim_no, text, retry_in)])
+        held.pop(row.job.id, None)
+        for also in aside:
+            held.pop(also, None)
+        code = getattr(error, "code", None)
+        if aside:
+            emit(
+                logging.ERROR,
+                "jobs.outbox.set-aside",
+                f"{row.job.name} was refused {tries} times and is set aside, with {len(aside) - 1} later rows of its "
+                f"transaction: {error}; ultijobs outbox retry {row.job.id}",
+                name=row.job.name,
+                worker_id=self._relay_id,
+                outbox_id=row.job.id,
+                code=code,
+            )
+        elif self._said.admit("publish-failed") is not None:
+            emit(
+                logging.WARNING,
+                "jobs.outbox.publish-failed",
+                f"{row.job.name} was refused, try {tries} of {TRIES}: {error}",
+                name=row.job.name,
+                worker_id=self._relay_id,
+                outbox_id=row.job.id,
+                code=code,
+            )
+
+    async def _give_back(self, rows: Sequence[StagedJob]) -> None:
+        # The lease does the same, later.
+        with contextlib.suppress(DriverUnavailable, TimeoutError):
+            async with asyncio.timeout(_RELEASE_WITHIN):
+                await self._outbox.release(rows)
