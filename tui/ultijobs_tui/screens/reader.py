@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 from uuid import UUID
 
 from textual.app import ComposeResult
@@ -19,6 +19,8 @@ from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["HelpDialog", "TextDialog", "WhyDialog"]
+
+_AROUND: Final = 6
 
 _CLOSE: list[BindingType] = [
     Binding("escape,q,enter", "close", show=False),
@@ -55,6 +57,10 @@ class TextDialog(Modal[None]):
         )
         self.query_one("#reader-hint", Lines).set_lines([hint])
         self.fill(self._lines)
+
+    def on_resize(self) -> None:
+        """The text scrolls; title, hint and border stay in sight."""
+        self.query_one(VerticalScroll).styles.max_height = max(1, self.size.height - _AROUND)
 
     def fill(self, lines: Sequence[Line]) -> None:
         self.query_one("#reader-lines", Lines).set_lines(lines)
