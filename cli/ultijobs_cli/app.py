@@ -10,6 +10,7 @@ from ultijobs_cli.command import command, group_body
 from ultijobs_cli.commands import (
     cockpit,
     demo,
+    events,
     explain,
     jobs_act,
     jobs_enqueue,
@@ -47,6 +48,7 @@ def _tree() -> typer.Typer:
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")
     tree.add_typer(_workers(), name="workers")
+    tree.add_typer(_events(), name="events")
     command(tree, "stats", overview.stats)
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
@@ -85,6 +87,14 @@ def _workers() -> typer.Typer:
     command(group, "ls", workers.ls)
     command(group, "drain", workers.drain)
     command(group, "resume", workers.resume)
+    return group
+
+
+def _events() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, events.ls, help="Lists and publishes events; alone it lists them.")
+    command(group, "ls", events.ls)
+    command(group, "publish", events.publish)
     return group
 
 

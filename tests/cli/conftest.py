@@ -128,6 +128,9 @@ class Seeds:
         write = StepWrite(
             claim.id, claim.run_id, claim.lease_no, name, StepKind.RUN, StepStatus.COMPLETED, 1, output=output
         )
+        self.record(write)
+
+    def record(self, write: StepWrite) -> None:
         asyncio.run(self.driver.record_steps([write]))
 
 

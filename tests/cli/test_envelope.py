@@ -19,6 +19,7 @@ LISTS = {
     "lease_until expired progress",
     "causes": "stop_reason fingerprint error_code error count first_at last_at jobs queues tenants step sample retried "
     "died_again",
+    "events ls": "id name key published_at expires_at published_by",
     "activity": "id at actor source action target reason as_of matched done refused failed finished_at equivalent "
     "detail",
 }
@@ -30,6 +31,7 @@ def full(queue: Cli, seeds: Seeds) -> Cli:
     seeds.running()
     seeds.dead()
     assert queue("queues", "pause", "default").code == 0
+    assert queue("events", "publish", "paid").code == 0
     return queue
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
-
-from pydantic import BaseModel, TypeAdapter
 
 from ultijobs import _json
 from ultijobs._definitions import checks
 from ultijobs._durations import Duration, parse
 from ultijobs._ids import new_id
 from ultijobs._queue.events import NewEvent
-from ultijobs.errors import Invariant, PayloadInvalid
+from ultijobs.errors import Invariant
 
 __all__ = ["Event", "event_key", "new_event"]
 
@@ -56,27 +54,16 @@ def new_event(
     call: str = "publish",
     published_by: str | None = None,
 ) -> NewEvent:
-    """The event to store. A model or a dataclass is stored as its JSON form.
+    """The event to store; `payload` is plain JSON values.
 
     Raises `Invariant` for a name or key that is none, `PayloadInvalid` with a path for what cannot be stored or has
     more than `limit` bytes, `DurationInvalid` for a ttl that is no time.
     """
-    what = f"{call}: the payload"
     return NewEvent(
         id=new_id(),
         name=checks.name(name, f"{call}: event"),
-        payload=_json.encode(_plain(payload, what), what=what, limit=limit),
+        payload=_json.encode(payload, what=f"{call}: the payload", limit=limit),
         key=None if key is None else event_key(key, f"{call}: key"),
         ttl=parse(ttl, what=f"{call}: ttl", positive=True),
         published_by=published_by,
     )
-
-
-def _plain(payload: Any, what: str) -> Any:
-    if not isinstance(payload, BaseModel) and (isinstance(payload, type) or not is_dataclass(payload)):
-        return payload
-    try:
-        return TypeAdapter(type(payload)).dump_python(payload, mode="json", round_trip=True, warnings=False)
-    except (ValueError, RecursionError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise PayloadInvalid(f"{what} cannot be stored: {reason}", meta={"path": "$"}) from error

@@ -10,7 +10,7 @@ from ultijobs import _json
 from ultijobs._definitions.handle import JobHandle, invalid
 from ultijobs.errors import PayloadInvalid
 
-__all__ = ["stored"]
+__all__ = ["refuse_loss", "stored"]
 
 In = TypeVar("In")
 
@@ -41,7 +41,7 @@ def _encoded(adapter: TypeAdapter[In], value: In, what: str, limit: int) -> str:
     if not data or not _json.looks_storable(data):
         return _looked_at_closely(adapter, value, what, limit)
     if b"null" in data or _MASKED in data:
-        _refuse_loss(adapter.dump_python(value, round_trip=True, warnings=False), what)
+        refuse_loss(adapter.dump_python(value, round_trip=True, warnings=False), what)
     _json.refuse_oversized(len(data), what=what, limit=limit)
     return data.decode()
 
@@ -55,7 +55,7 @@ def _looked_at_closely(adapter: TypeAdapter[In], value: In, what: str, limit: in
     return _json.encode(plain, what=what, limit=limit)
 
 
-def _refuse_loss(plain: Any, what: str) -> None:
+def refuse_loss(plain: Any, what: str) -> None:
     """Raises for what an encoder replaces without a word: a NaN by null, a secret by its mask."""
     path = _json.path_of(plain, _json.is_nonfinite)
     if path is not None:

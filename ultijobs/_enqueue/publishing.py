@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import is_dataclass
 from typing import Any, Final, Protocol
+
+from pydantic import BaseModel, TypeAdapter
 
 from ultijobs._definitions.bounds import Sizes
 from ultijobs._definitions.event import new_event
 from ultijobs._durations import Duration
 from ultijobs._enqueue.opening import Opening
+from ultijobs._enqueue.payload import refuse_loss
 from ultijobs._enqueue.transactions import joined
 from ultijobs._queue.events import NewEvent
 from ultijobs._tx.kinds import SYNC, kind_of
-from ultijobs.errors import NotImplementedYet
+from ultijobs.errors import NotImplementedYet, PayloadInvalid
 
 __all__ = ["Publisher"]
 
@@ -50,7 +54,7 @@ class Publisher:
         self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any, *, sync: bool
     ) -> tuple[NewEvent, object | None]:
         call = "publish_sync" if sync else "publish"
-        event = new_event(name, payload, key, ttl, limit=self._limit, call=call)
+        event = new_event(name, _plain(payload, f"{call}: the payload"), key, ttl, limit=self._limit, call=call)
         found = joined(self._application(), tx, sync=sync, required=False, call=call)
         if found is not None and self._outbox is not None:
             raise NotImplementedYet(
@@ -58,3 +62,16 @@ class Publisher:
                 fix="publish with tx=False after the commit",
             )
         return event, found
+
+
+def _plain(payload: Any, what: str) -> Any:
+    """A model or a dataclass as plain JSON values, anything else as it is."""
+    if not isinstance(payload, BaseModel) and (isinstance(payload, type) or not is_dataclass(payload)):
+        return payload
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(type(payload))
+        refuse_loss(adapter.dump_python(payload, round_trip=True, warnings=False), what)
+        return adapter.dump_python(payload, mode="json", round_trip=True, warnings=False)
+    except (ValueError, RecursionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise PayloadInvalid(f"{what} cannot be stored: {reason}", meta={"path": "$"}) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
+from ultijobs._queue.events import EventPage, EventRow
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -42,6 +43,7 @@ from ultijobs.inspection.models import (
     Overview,
     Plan,
     PlanOptions,
+    Published,
     Refusal,
     Stuck,
     StuckKind,
@@ -59,6 +61,8 @@ __all__ = [
     "CatalogEntry",
     "Cause",
     "Count",
+    "EventPage",
+    "EventRow",
     "Field",
     "Health",
     "Inspector",
@@ -73,6 +77,7 @@ __all__ = [
     "Plan",
     "PlanOptions",
     "Progress",
+    "Published",
     "QueueRow",
     "Refusal",
     "Snapshot",

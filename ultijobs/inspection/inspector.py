@@ -13,7 +13,9 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._connect import driver_for
+from ultijobs._durations import Duration
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.events import EventPage
 from ultijobs._queue.records import CatalogEntry, JobState
 from ultijobs._queue.views import (
     ActivityRow,
@@ -33,10 +35,21 @@ from ultijobs._queue.where import ANY, Where
 from ultijobs.errors import Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.filter import parse_where
-from ultijobs.inspection.models import Action, ActOutcome, JobDetail, Overview, Plan, PlanOptions, Target, Why
+from ultijobs.inspection.models import (
+    Action,
+    ActOutcome,
+    JobDetail,
+    Overview,
+    Plan,
+    PlanOptions,
+    Published,
+    Target,
+    Why,
+)
 from ultijobs.inspection.overview import overview
 from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
+from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact
 from ultijobs.inspection.why import Gates, explain
 
@@ -187,6 +200,27 @@ class Inspector:
     async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]:
         """What operators did, newest first; `after` is the id of the last row of the page before."""
         return await self._store.activity(after=after, limit=limit)
+
+    async def events(
+        self, *, name: str | None = None, key: str | None = None, after: UUID | None = None, limit: int = 100
+    ) -> EventPage:
+        """Published events, newest first; `after` is the `next` of the page before. Payloads are left out."""
+        return await self._driver.events.page(name=name, key=key, after=after, limit=limit)
+
+    async def publish(
+        self,
+        event: str,
+        payload: object = None,
+        *,
+        key: str | None = None,
+        ttl: Duration = "7d",
+        reason: str | None = None,
+    ) -> Published:
+        """Publishes an event of plain JSON values, as `App.publish` does, with a row in the activity table.
+
+        Raises `PayloadInvalid` for what cannot be stored or is larger than 1 MiB, `Invariant` for no name or key.
+        """
+        return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason)
 
     async def health(self) -> Health:
         """The database itself: sessions that hold back vacuum, dead rows, blocked statements, connections."""

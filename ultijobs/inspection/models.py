@@ -20,6 +20,7 @@ __all__ = [
     "Overview",
     "Plan",
     "PlanOptions",
+    "Published",
     "Refusal",
     "Stuck",
     "StuckKind",
@@ -39,6 +40,17 @@ class JobDetail:
     """Delays still to come, without jitter, by the catalogue's policy; empty when the name is not in it."""
     input: str | None = None
     """JSON text, redacted; None unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An event that was published, and how many waiting runs it made due."""
+
+    id: UUID
+    name: str
+    key: str | None
+    woken: int
+    activity_id: UUID
 
 
 @dataclass(frozen=True, slots=True)

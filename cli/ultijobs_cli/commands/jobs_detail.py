@@ -97,12 +97,16 @@ def _steps(steps: list[StepRecord]) -> Block:
             return _span(step.completed_at - step.started_at)
         return f"until {wording.moment(step.wake_at)}" if step.wake_at else wording.NONE
 
+    def waits(step: StepRecord) -> str:
+        return f"{step.event} {step.match}" if step.match else step.event or ""
+
     return grid(
         steps,
         [
             Column("STEP", lambda step: step.name, wide=True),
             Column("KIND", lambda step: step.kind, rank=2),
             Column("STATUS", lambda step: Cell(step.status, "red" if step.status == "failed" else "")),
+            *([Column("EVENT", waits, rank=1, wide=True)] if any(step.event for step in steps) else []),
             Column("TRIES", lambda step: str(step.tries), rank=2, right=True),
             Column("TOOK", took, right=True),
             Column("ERROR", lambda step: Cell(step.error or "", "red"), rank=1, wide=True),

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -16,6 +13,7 @@ from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import within_reach
 from ultijobs_cli.jsonform import columns
+from ultijobs_cli.jsontext import json_text
 from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Paragraph
@@ -54,7 +52,7 @@ async def enqueue(
     """
     from ultijobs import Actor  # noqa: PLC0415 - the commands that read do without pydantic
 
-    text = _text(input)
+    text = json_text("--input", input, """'{"org_id": "o-1"}'""")
     wishes: dict[str, Any] = {
         "delay": options.span_of("--delay", delay),
         "run_at": options.instant_of("--run-at", run_at),
@@ -81,22 +79,6 @@ async def enqueue(
     return Report(
         summary, columns(answer), [Paragraph(summary)], hints=[f"ultijobs jobs show {wording.tail(answer.id)}"]
     )
-
-
-def _text(given: str) -> str:
-    try:
-        if given == "-":
-            given = sys.stdin.read()
-        elif given.startswith("@"):
-            given = Path(given[1:]).read_text(encoding="utf-8")
-        json.loads(given)
-    except OSError as error:
-        raise options.bad(
-            "--input", f"{given[1:]} cannot be read: {error.strerror}", "give the path of a JSON file"
-        ) from error
-    except ValueError as error:
-        raise options.bad("--input", f"is no JSON: {error}", """write --input '{"org_id": "o-1"}'""") from error
-    return given
 
 
 def _handle(app: App[Any], name: str) -> JobHandle[Any]:
