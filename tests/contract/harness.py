@@ -106,9 +106,9 @@ class PostgresHarness(Harness):
         until.push_async_callback(driver.close)
 
         def look_again(name: str) -> None:
-            # What a process remembers of the streams is a second old at most; here no time passes by itself.
+            # A process remembers which streams there are for about a second; here no time passes by itself.
             if name in {"claim", "next_due"}:
-                driver._claimer._book._scan_at = 0.0
+                driver._claimer._book._queues = frozenset()
 
         return recorded(driver, self._calls, before=look_again)
 

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk, SignalKind, StepRecord, StepStatus
 from ultijobs.errors import Invariant
+from ultijobs.memory._rows import Row
 from ultijobs.memory._steps import steps_of
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._store import Store
 
 __all__ = ["cancel", "requeue"]
 

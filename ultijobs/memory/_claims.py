@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nsmallest
 from uuid import UUID
@@ -18,12 +18,11 @@ from ultijobs._queue.records import (
     StopReason,
     UniqueMode,
 )
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._rows import Row
+from ultijobs.memory._store import Store
+from ultijobs.memory._waiting import CAPPED
 
 __all__ = ["claim", "next_due", "reap"]
-
-_CAPPED = "n:"
-"""Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
 
 _LEASE_LOST = "X_JOB_LEASE_LOST"
 _MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
@@ -36,8 +35,7 @@ def claim(store: Store, ask: ClaimAsk) -> list[ClaimedJob]:
         wanted = min(slots, ask.limit - len(picked))
         if wanted <= 0 or store.pause_of(queue, now) is not None:
             continue
-        due = (row for row in _waiting(store, {queue}, set(ask.names)) if row.run_at <= now and row.id not in ask.skip)
-        picked.extend(nsmallest(wanted, due, key=_order))
+        picked += store.waiting.take(queue, ask.names, now=now, limit=wanted, skip=ask.skip)
     picked.sort(key=_order)
     return [_take(store, row, ask, now) for row in picked]
 
@@ -45,7 +43,9 @@ def claim(store: Store, ask: ClaimAsk) -> list[ClaimedJob]:
 def next_due(store: Store, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
     now = store.now()
     dues: list[datetime] = []
-    for row in _waiting(store, set(queues), set(names)):
+    for row in store.jobs.values():
+        if not row.claimable or row.queue not in queues or row.name not in names or row.lane.startswith(CAPPED):
+            continue
         pause = store.pause_of(row.queue, now)
         if pause is None:
             dues.append(row.run_at)
@@ -58,19 +58,11 @@ def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[
     now = store.now()
     lapsed = [row for row in store.jobs.values() if row.lease_until is not None and row.lease_until < now]
     reaped = [_end_claim(store, row, policies.get(row.name), now) for row in nsmallest(limit, lapsed, key=_by_lapse)]
-    for row in list(store.jobs.values()):
-        if row.behind is not None:
-            ahead = store.jobs.get(row.behind)
-            if ahead is None or not ahead.live:
-                store.free_twins(row.behind, now)
+    for ahead in list(store.followers):
+        row = store.jobs.get(ahead)
+        if row is None or not row.live:
+            store.free_twins(ahead, now)
     return reaped
-
-
-def _waiting(store: Store, queues: set[str], names: set[str]) -> Iterator[Row]:
-    for row in store.jobs.values():
-        waits = row.state in {"ready", "suspended"} and row.behind is None
-        if waits and row.queue in queues and row.name in names and not row.lane.startswith(_CAPPED):
-            yield row
 
 
 def _order(row: Row) -> tuple[int, datetime, UUID]:
@@ -140,6 +132,7 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         row.run_at = now + _back_off(policy, row.attempt)
         row.updated_at = now
         row.release()
+        store.waiting.add(row)
         store.signals.send(SignalKind.QUEUE, row.queue)
     row.worker_id = None
     return Reaped(

@@ -10,7 +10,8 @@ from ultijobs._queue.records import JobState, Outcome, StepStatus
 from ultijobs._queue.views import Cause, Count, QueueRow, Stats
 from ultijobs._queue.where import Where
 from ultijobs.memory._filters import matches
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._rows import Row
+from ultijobs.memory._store import Store
 
 __all__ = ["causes", "count", "due_names", "queues", "stats"]
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from ultijobs._queue.records import Enqueued, JobState, NewJob, SignalKind, UniqueMode
 from ultijobs._queue.storable import refuse_unstorable
 from ultijobs.errors import DriverUnavailable, Invariant
-from ultijobs.memory._store import Key, Row, Store
+from ultijobs.memory._rows import Key, Row
+from ultijobs.memory._store import Store
 
 __all__ = ["Transaction", "Transactions"]
 

@@ -11,7 +11,8 @@ from uuid import UUID
 from ultijobs._queue.events import EventPage, EventRow, Look, NewEvent, Seen, Sight
 from ultijobs._queue.records import SignalKind, StepRecord, StepStatus
 from ultijobs.memory._enqueue import Transactions
-from ultijobs.memory._store import Row, Store, StoredEvent
+from ultijobs.memory._rows import Row, StoredEvent
+from ultijobs.memory._store import Store
 
 __all__ = ["MemoryEvents"]
 
@@ -80,6 +81,7 @@ def _concerns(event: StoredEvent, step: StepRecord) -> bool:
 def _wake(store: Store, row: Row, now: datetime) -> bool:
     if row.state == "suspended" and row.run_at > now:
         row.run_at = now
+        store.waiting.add(row)
         store.signals.send(SignalKind.QUEUE, row.queue)
         return True
     if row.state == "running" and row.woken != row.lease_no:

@@ -9,7 +9,8 @@ from typing import cast
 
 from ultijobs._queue.records import StepStatus
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._rows import Row
+from ultijobs.memory._store import Store
 
 __all__ = ["matches"]
 

@@ -24,8 +24,9 @@ from ultijobs._queue.where import Where
 from ultijobs.errors import Invariant
 from ultijobs.memory import _counts
 from ultijobs.memory._filters import matches
+from ultijobs.memory._rows import Row
 from ultijobs.memory._steps import steps_of
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._store import Store
 from ultijobs.memory._views import job_row, lease_row, worker_row
 
 __all__ = ["MemoryInspection"]

@@ -11,7 +11,8 @@ from ultijobs._ids import new_id
 from ultijobs._queue.records import CatalogEntry, SignalKind, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import ActivityEntry, ActivityRow
 from ultijobs.errors import Invariant
-from ultijobs.memory._store import Pause, Store, Worker
+from ultijobs.memory._rows import Pause, Worker
+from ultijobs.memory._store import Store
 
 __all__ = [
     "beat",

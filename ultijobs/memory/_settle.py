@@ -7,7 +7,8 @@ from datetime import datetime
 
 from ultijobs._queue.records import JobState, Outcome, Settlement, SignalKind, Verdict
 from ultijobs.memory._fates import fate_of
-from ultijobs.memory._store import Row, Store
+from ultijobs.memory._rows import Row
+from ultijobs.memory._store import Store
 
 __all__ = ["settle"]
 
@@ -58,6 +59,7 @@ def _apply(store: Store, row: Row, given: Settlement, now: datetime) -> None:
         case Outcome.RETRIED | Outcome.LOST:
             _keep_error(row, given)
             _wait_again(row, "ready", now + given.delay, now)
+    store.waiting.add(row)
     if row.state == "ready":
         store.signals.send(SignalKind.QUEUE, row.queue)
 

@@ -5,126 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from ultijobs._clock import Clock
-from ultijobs._queue.events import EventRow
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
     JobState,
     Outcome,
-    Progress,
     SignalKind,
     StepRecord,
-    UniqueMode,
     WorkerBeat,
-    WorkerOrder,
 )
 from ultijobs._queue.views import ActivityRow
+from ultijobs.memory._rows import Key, Pause, Row, StoredEvent, Worker, gone
 from ultijobs.memory._signals import Signals
+from ultijobs.memory._waiting import Waiting
 
-__all__ = ["HELD_STATES", "Key", "Pause", "Row", "Store", "StoredEvent", "Worker", "gone"]
-
-Key = tuple[str, str, str]
-
-HELD_STATES = frozenset({"ready", "running", "suspended"})
-"""Stored states of a live row; `delayed` is derived from `run_at`."""
-
-
-@dataclass(slots=True)
-class Row:
-    """One job as stored. `state` is never `delayed`; `lease_until` is not None exactly while a claim holds it."""
-
-    id: UUID
-    run_id: UUID
-    name: str
-    queue: str
-    tenant_id: str | None
-    idempotency_key: str | None
-    unique: UniqueMode
-    lane: str
-    priority: int
-    max_attempts: int
-    input: str
-    run_at: datetime
-    due_at: datetime
-    created_at: datetime
-    updated_at: datetime
-    enqueued_by: str | None
-    traceparent: str | None
-    code_version: str | None
-    state: str = "ready"
-    key_held: bool = True
-    behind: UUID | None = None
-    attempt: int = 0
-    claims: int = 0
-    lease_no: int = 0
-    lease_until: datetime | None = None
-    worker_id: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    stop_reason: str | None = None
-    error_code: str | None = None
-    fingerprint: str | None = None
-    last_error: str | None = None
-    cancel_reason: str | None = None
-    running_step: str | None = None
-    progress: Progress | None = None
-    woken: int | None = None
-    """The claim under which an event came that the run waits for."""
-    abandoned: str | None = None
-    """The error code of a body that outlived its deadline, told by the renewals of its lease."""
-
-    @property
-    def key(self) -> Key | None:
-        if self.idempotency_key is None:
-            return None
-        return (self.name, self.tenant_id or "", self.idempotency_key)
-
-    @property
-    def live(self) -> bool:
-        return self.state in HELD_STATES
-
-    def shown_state(self, now: datetime) -> str:
-        if self.state == "ready" and self.run_at > now:
-            return JobState.DELAYED.value
-        return self.state
-
-    def holds(self, lease_no: int) -> bool:
-        return self.lease_no == lease_no and self.lease_until is not None
-
-    def release(self) -> None:
-        """Ends the claim; its number stays, so that it can be recognised."""
-        self.lease_until = None
-        self.running_step = None
-        self.abandoned = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    at: datetime
-    by: str
-    reason: str | None
-    resume_at: datetime | None
-
-
-@dataclass(slots=True)
-class Worker:
-    beat: WorkerBeat
-    started_at: datetime
-    heartbeat_at: datetime
-    claimed_at: datetime | None = None
-    settled_at: datetime | None = None
-    stopped_at: datetime | None = None
-    control: WorkerOrder = WorkerOrder.NONE
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    row: EventRow
-    payload: str
+__all__ = ["Store"]
 
 
 @dataclass(slots=True)
@@ -152,6 +51,11 @@ class Store:
     activity: dict[UUID, ActivityRow] = field(default_factory=dict[UUID, ActivityRow])
     lease_no: int = 0
     signals: Signals = field(default_factory=Signals)
+    waiting: Waiting = field(init=False)
+    """Those of `jobs` that can be claimed, now or later."""
+
+    def __post_init__(self) -> None:
+        self.waiting = Waiting(self.jobs)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -169,6 +73,7 @@ class Store:
             self.by_key.setdefault(row.key, set()).add(row.id)
         if row.behind is not None:
             self.followers.setdefault(row.behind, set()).add(row.id)
+        self.waiting.add(row)
 
     def finish(self, row: Row, state: JobState, now: datetime) -> None:
         """Ends a row for good: `done` and `cancelled` move to history, `dead` and `failed` stay where they are."""
@@ -195,6 +100,7 @@ class Store:
                 row.behind = None
                 row.run_at = max(row.run_at, now)
                 row.updated_at = now
+                self.waiting.add(row)
                 self.signals.send(SignalKind.QUEUE, row.queue)
 
     def find(self, id: UUID) -> Row | None:
@@ -251,8 +157,3 @@ class Store:
         """Of those who claim from a queue, the last word: they live, and they do not drain."""
         beats = [worker.beat for worker in self.live_workers(now)]
         return [beat for beat in beats if beat.state == "running" and queue in beat.queues]
-
-
-def gone(worker: Worker, now: datetime) -> bool:
-    """Stopped, or silent for longer than its lease."""
-    return worker.stopped_at is not None or now - worker.heartbeat_at > timedelta(milliseconds=worker.beat.lease_ms)

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from ultijobs._queue.records import StepStatus
 from ultijobs._queue.views import JobRow, LeaseRow, WaitingOn, WorkerRow
-from ultijobs.memory._store import Row, Store, Worker, gone
+from ultijobs.memory._rows import Row, Worker, gone
+from ultijobs.memory._store import Store
 
 __all__ = ["job_row", "lease_row", "waiting_on", "worker_row"]
 
