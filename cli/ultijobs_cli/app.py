@@ -17,9 +17,9 @@ from ultijobs_cli.commands import (
     jobs_read,
     later,
     migrate,
-    outbox,
     overview,
     queues,
+    scheduler,
     worker,
     workers,
 )
@@ -45,12 +45,12 @@ def _tree() -> typer.Typer:
     command(tree, "demo", demo.demo)
     command(tree, "migrate", migrate.migrate)
     command(tree, "worker", worker.worker)
+    command(tree, "scheduler", scheduler.scheduler)
     command(tree, "tui", cockpit.tui)
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")
     tree.add_typer(_workers(), name="workers")
     tree.add_typer(_events(), name="events")
-    tree.add_typer(_outbox(), name="outbox")
     command(tree, "stats", overview.stats)
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
@@ -80,14 +80,6 @@ def _queues() -> typer.Typer:
     command(group, "ls", queues.ls)
     command(group, "pause", queues.pause)
     command(group, "resume", queues.resume)
-    return group
-
-
-def _outbox() -> typer.Typer:
-    group = _group(Group)
-    group_body(group, outbox.ls, help="Lists and retries what is staged in the outbox; alone it lists.")
-    command(group, "ls", outbox.ls)
-    command(group, "retry", outbox.retry)
     return group
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ultijobs import Actor, App, Limits, Sizes, UltijobsError, job, task
+from ultijobs import Actor, App, Limits, Sizes, UltijobsError, job
 from ultijobs._definitions.ambient import current_application
 from ultijobs._definitions.unsupported import unsupported
 from ultijobs._queue.records import JobState
@@ -90,22 +90,18 @@ def test_an_argument_that_makes_no_sense_is_refused_naming_it(options):
 
 
 def test_what_this_release_cannot_run_is_listed_by_name():
-    def nightly(occurrence):
-        return []
-
     plain = App(driver=MemoryDriver())
     assert unsupported(plain) == []
     capped, other = mail_job(name="capped", concurrency=2), mail_job(name="also", concurrency=1)
     app = App(
         jobs=[capped, other, mail_job()],
-        tasks=[task(cron="@daily", tz="UTC")(nightly)],
         limits=Limits(per_tenant=1),
         outbox="postgresql://app-db",
         driver=MemoryDriver(),
     )
     assert unsupported(app) == [
         ("X_JOB_CONCURRENCY_UNENFORCEABLE", ["also", "capped"]),
-        ("X_NOT_IMPLEMENTED", ["limits", "task nightly"]),
+        ("X_NOT_IMPLEMENTED", ["limits"]),
     ]
 
 

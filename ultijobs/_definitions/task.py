@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from itertools import groupby
+from typing import Any, ClassVar, Literal, cast, get_args
+from zoneinfo import ZoneInfo
 
 from ultijobs._definitions import checks, cron, handlers
-from ultijobs._definitions.handle import Request
+from ultijobs._definitions.ambient import application_of
+from ultijobs._definitions.entries import Entries, entries
 from ultijobs._queue.records import Enqueued
-from ultijobs.errors import Invariant, NotImplementedYet
+from ultijobs.errors import Invariant
 
-__all__ = ["CatchUp", "Entries", "TaskHandle", "task"]
+__all__ = ["CatchUp", "TaskHandle", "task"]
 
 CatchUp = Literal["skip", "run-once", "run-all"]
-Entries: TypeAlias = Callable[[datetime], Iterable[Request[Any]] | Awaitable[Iterable[Request[Any]]]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -38,8 +40,17 @@ class TaskHandle:
         return f"<task {self.name}>"
 
     async def enqueue(self) -> list[Enqueued]:
-        """Asks for the entries of now, under the plain key of each job."""
-        raise NotImplementedYet(f"task {self.name} cannot be run yet", fix="enqueue its jobs one by one")
+        """Asks for the entries of now, under the plain key of each job; the schedule goes on as if it had not.
+
+        Goes to the ambient application like `JobHandle.enqueue`. Jobs of one handle in a row are stored in one
+        transaction; what was stored before an error stays, and the keys make asking again safe.
+        """
+        application = application_of(self, f"task {self.name}")
+        asked = await entries(self, datetime.now(ZoneInfo(self.tz)))
+        answers: list[Enqueued] = []
+        for handle, requests in groupby(asked, key=lambda request: request.handle):
+            answers += await application.enqueue_many(handle, list(requests))
+        return answers
 
 
 def task(

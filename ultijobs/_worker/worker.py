@@ -14,6 +14,7 @@ from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
 from ultijobs._log import emit
 from ultijobs._queue.records import WorkerOrder
+from ultijobs._scheduler.rounds import Rounds
 from ultijobs._service.patience import Patience
 from ultijobs._service.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
 from ultijobs._service.trouble import Trouble
@@ -34,7 +35,8 @@ class Worker:
     A claimed job is held by a lease that is renewed at a third of `lease`, from a thread of its own: it survives a
     handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
     again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
-    and decides nothing. Raises `Invariant` or `DurationInvalid` for options that make no sense.
+    and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks. Raises
+    `Invariant` or `DurationInvalid` for options that make no sense.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class Worker:
         grace: Duration = "25s",
         poll: Duration = "1s",
         name: str | None = None,
+        scheduler: bool = True,
     ) -> None:
         self._app = app
         self._settings = settings(
             queues=queues, concurrency=concurrency, lease=lease, grace=grace, poll=poll, name=name
         )
+        self._schedules = scheduler and bool(app.registry.tasks)
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
         self._patience = Patience(self._stop, self._trouble, "jobs.worker.start-failed")
@@ -158,11 +162,15 @@ class Worker:
             asyncio.create_task(crew.chores.run()),
             asyncio.create_task(crew.keeper.broken()),
         }
+        parts = {asyncio.create_task(part.run(self._stop)) for part in self._parts()}
+        background |= parts
         claiming = asyncio.create_task(crew.claimer.run())
         asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
         try:
             ended, _ = await asyncio.wait({asked, claiming, *background}, return_when=asyncio.FIRST_COMPLETED)
             await drain(crew, claiming, self._settings, self._stop)
+            if parts:
+                await asyncio.wait(parts, timeout=LAST_WORD_WITHIN)
             for task in ended:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
@@ -173,6 +181,12 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORD_WITHIN):
                 await crew.heartbeat.once()
+
+    def _parts(self) -> list[Rounds]:
+        """What this process does besides its jobs. Each runs in many processes, and a lease decides who works."""
+        if not self._schedules:
+            return []
+        return [Rounds(self._app, lease=self._settings.lease)]
 
     def _take_order(self, order: WorkerOrder) -> None:
         """Obeys what an operator asked of this worker; told with every heartbeat, `NONE` included."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
 from ultijobs._queue.events import EventPage, EventRow
-from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -73,10 +72,6 @@ __all__ = [
     "JobState",
     "LeaseRow",
     "Op",
-    "OutboxDepth",
-    "OutboxPage",
-    "OutboxRow",
-    "OutboxState",
     "Outcome",
     "Overview",
     "Plan",

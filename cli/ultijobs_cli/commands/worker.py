@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import logging
-import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ultijobs import _log
-from ultijobs.errors import UltijobsError
 from ultijobs_cli import options
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.commands.later import refuse
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.loading import load_app
-from ultijobs_cli.report import CommandFailed, Report
+from ultijobs_cli.report import Report
+from ultijobs_cli.roles import leaving_early, run_role
 from ultijobs_cli.settings import application
-
-if TYPE_CHECKING:
-    from ultijobs import Worker
 
 __all__ = ["worker"]
 
@@ -53,7 +43,9 @@ def worker(
         str | None, typer.Option("--name", metavar="NAME", help="Its worker_id; without it, host and pid.")
     ] = None,
     metrics_port: Annotated[int | None, typer.Option("--metrics-port", metavar="PORT", hidden=True)] = None,
-    no_scheduler: Annotated[bool, typer.Option("--no-scheduler", hidden=True)] = False,
+    no_scheduler: Annotated[
+        bool, typer.Option("--no-scheduler", help="Leave the application's tasks to other processes.")
+    ] = False,
     no_relay: Annotated[bool, typer.Option("--no-relay", hidden=True)] = False,
 ) -> Report:
     """Claims and runs the jobs of an application.
@@ -65,54 +57,41 @@ def worker(
     $ ultijobs worker --app shop.main:app --queues billing,mail --concurrency 50
     $ ultijobs worker --app shop.main:app --processes 4 --log-format json
     """
-    asked = {"--metrics-port": metrics_port is not None, "--no-scheduler": no_scheduler, "--no-relay": no_relay}
+    asked = {"--metrics-port": metrics_port is not None, "--no-relay": no_relay}
     for flag, given in asked.items():
         if given:
             raise refuse(f"{flag} has nothing behind it yet", fix=f"leave {flag} out")
     served = _queues(queues)
-    spans = {
-        key: options.span_of(f"--{key}", text) for key, text in (("lease", lease), ("grace", grace), ("poll", poll))
-    }
+    spans = [options.span_of(f"--{key}", text) for key, text in (("lease", lease), ("grace", grace), ("poll", poll))]
     form = call.flags.log_format or "text"
     _log.configure(form)
-    with _leaving_early():
+    with leaving_early():
         app = load_app(call)
     if processes == 1:
         from ultijobs import Worker  # noqa: PLC0415 - no other command runs jobs
 
-        return _run(Worker(app, queues=served, concurrency=concurrency, name=name, **spans))
+        lease_, grace_, poll_ = spans
+        working = Worker(
+            app,
+            queues=served,
+            concurrency=concurrency,
+            lease=lease_,
+            grace=grace_,
+            poll=poll_,
+            name=name,
+            scheduler=not no_scheduler,
+        )
+        run_role(working.run, "jobs.worker.failed")
+        return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
     from ultijobs._worker.processes import supervise  # noqa: PLC0415 - as the worker
 
     words = [f"--app={application(call.flags)}", f"--log-format={form}", f"--concurrency={concurrency}"]
     words += [f"--lease={lease}", f"--grace={grace}", f"--poll={poll}"]
     words += [] if served is None else [f"--queues={','.join(served)}"]
     words += [] if name is None else [f"--name={name}"]
+    words += ["--no-scheduler"] if no_scheduler else []
     code = supervise([sys.executable, "-m", "ultijobs_cli", "worker", *words], processes)
     return Report(f"{processes} worker processes ended", exit_code=ExitCode(code))
-
-
-def _run(working: Worker) -> Report:
-    """Until it drains. What keeps it from starting is exit 4; a second signal is a KeyboardInterrupt."""
-    # What the application imported stays for good: the collector need not walk it again for every few hundred jobs.
-    gc.collect()
-    gc.freeze()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(working.run())
-    except UltijobsError as error:
-        raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
-    except Exception as error:
-        _log.emit(logging.CRITICAL, "jobs.worker.failed", "the worker ends", exc_info=error)
-        raise
-    return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # noqa: PLC0415 - there is none for Windows
-    except ModuleNotFoundError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _queues(given: list[str] | None) -> list[str] | None:
@@ -122,24 +101,3 @@ def _queues(given: list[str] | None) -> list[str] | None:
     if not all(named):
         raise options.bad("--queues", "names an empty queue", "write --queues billing,mail")
     return list(dict.fromkeys(named))
-
-
-class _LeftEarlyError(BaseException):
-    """Passes through an application's import, whatever that catches."""
-
-
-@contextmanager
-def _leaving_early() -> Generator[None]:
-    """A signal before there is anything to drain ends the process as a drain does: with 0."""
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        raise _LeftEarlyError
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    except _LeftEarlyError:
-        raise CommandFailed(Report("stopped before it had begun")) from None
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)

@@ -51,7 +51,6 @@ async def test_a_schema_that_does_not_fit_is_refused_naming_both_versions(stage:
     [
         ("capped_app", "X_JOB_CONCURRENCY_UNENFORCEABLE", "one_at_a_time"),
         ("limited_app", "X_NOT_IMPLEMENTED", "limits"),
-        ("scheduled_app", "X_NOT_IMPLEMENTED", "nightly"),
     ],
 )
 async def test_a_declaration_that_would_be_ignored_is_refused(stage: Scene, app: str, code: str, named: str):

@@ -6,7 +6,7 @@ import pytest
 
 from ultijobs import task
 from ultijobs._definitions.cron import normalise
-from ultijobs.errors import CronInvalid, Invariant, NotImplementedYet, TimezoneInvalid, UltijobsError
+from ultijobs.errors import CronInvalid, Invariant, TimezoneInvalid, UltijobsError
 
 
 def declared(**options):
@@ -96,8 +96,3 @@ def test_a_function_that_cannot_take_the_occurrence_is_refused():
         task(cron="@daily", tz="UTC")(deaf)
     with pytest.raises(UltijobsError):
         task(cron="@daily", tz="UTC", name="t")("nightly")
-
-
-async def test_running_a_task_by_hand_says_that_it_cannot_yet():
-    with pytest.raises(NotImplementedYet, match="task nightly"):
-        await declared().enqueue()

@@ -1,0 +1,47 @@
+"""`scheduler`: dispatches an application's tasks, until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ultijobs import _log
+from ultijobs_cli import options
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.loading import load_app
+from ultijobs_cli.report import Report
+from ultijobs_cli.roles import leaving_early, run_role
+
+__all__ = ["scheduler"]
+
+
+def scheduler(
+    call: Invocation,
+    interval: Annotated[
+        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often it looks what is due.")
+    ] = "1s",
+    lease: Annotated[
+        str, typer.Option("--lease", metavar="TIME", help="Another leads this long after the leader has died.")
+    ] = "30s",
+) -> Report:
+    """Dispatches the tasks of an application.
+
+    Of several schedulers one leads, the others stand by. Workers do the same beside their jobs, unless they are started
+    with --no-scheduler. It waits for a database that is away. SIGTERM or ctrl-c ends it and gives the lead up at once,
+    exit 0; a second signal is exit 130.
+
+    $ ultijobs scheduler --app shop.main:app
+    $ ultijobs scheduler --app shop.main:app --lease 10s --log-format json
+    """
+    every, span = options.span_of("--interval", interval), options.span_of("--lease", lease)
+    for flag, given in (("--interval", every), ("--lease", span)):
+        if not given:
+            raise options.bad(flag, "is no time at all", f"write {flag} 1s")
+    _log.configure(call.flags.log_format or "text")
+    with leaving_early():
+        app = load_app(call)
+    from ultijobs import Scheduler  # noqa: PLC0415 - no other command schedules
+
+    run_role(Scheduler(app, interval=every, lease=span).run, "jobs.scheduler.failed")
+    return Report("the scheduler has ended")
