@@ -124,14 +124,13 @@ async def test_a_lapsed_claim_is_delivered_again_after_its_back_off(harness: Har
     await harness.advance(LEASE)
     assert await harness.driver.reap([POLICY]) == [], "the lease ends after its last moment, not in it"
     await harness.advance(timedelta(microseconds=1))
-    now = await harness.driver.inspect.now()
     (reaped,) = await harness.driver.reap([POLICY])
     assert (reaped.id, reaped.run_id, reaped.name, reaped.queue) == (claimed.id, claimed.run_id, "charge", "default")
     assert (reaped.lease_no, reaped.attempt, reaped.worker_id) == (claimed.lease_no, 1, "w-1")
     assert reaped.state == "delayed"
     seen = await row(harness, claimed.id)
     assert (seen.state, seen.attempt, seen.lease_until, seen.worker_id) == ("delayed", 1, None, None)
-    assert (seen.run_at, seen.waiting_on) == (now + SECOND, "backoff")
+    assert (seen.run_at, seen.waiting_on) == (claimed.claimed_at + LEASE + SECOND, "backoff")
     (attempt,) = await harness.driver.inspect.attempts(claimed.run_id)
     assert (attempt.outcome, attempt.worker_id, attempt.lease_no) == ("lost", "w-1", claimed.lease_no)
     assert attempt.error_code == "X_JOB_LEASE_LOST"
@@ -156,10 +155,19 @@ async def test_the_back_off_of_a_crash_is_the_policy_s(harness: Harness, policy:
         claimed = await take_one(harness)
         await harness.crash(claimed)
         await harness.driver.reap([policy])
-        gap = (await row(harness, claimed.id)).run_at - await harness.driver.inspect.now()
-        seen.append(gap.total_seconds())
-        await harness.advance(gap)
+        run_at = (await row(harness, claimed.id)).run_at
+        seen.append((run_at - claimed.claimed_at - LEASE).total_seconds())
+        await harness.advance(run_at - await harness.driver.inspect.now())
     assert seen == gaps
+
+
+async def test_a_back_off_counts_from_the_lapse_however_late_it_is_noticed(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await harness.crash(claimed)
+    await harness.advance(timedelta(minutes=5))
+    (reaped,) = await harness.driver.reap([POLICY])
+    assert reaped.state == "ready"
+    assert (await take_one(harness)).attempt == 2
 
 
 @pytest.mark.parametrize(("dead_letter", "state"), [(True, "dead"), (False, "failed")])

@@ -129,7 +129,8 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         row.state = "ready"
         row.error_code = code
         row.last_error = f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}"
-        row.run_at = now + _back_off(policy, row.attempt)
+        # The back-off counts from the lapse, whenever it is noticed.
+        row.run_at = max(now, (row.lease_until or now) + _back_off(policy, row.attempt))
         row.updated_at = now
         row.release()
         store.waiting.add(row)

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from ultijobs._queue.records import Enqueued, JobState, NewJob, UniqueMode
-from ultijobs.postgres.jobs import insert
+from ultijobs.postgres.jobs import insert, key_order
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ async def copy_or_insert(
     connection: Connection[Record], sql: Sql, jobs: Sequence[NewJob], limit: float
 ) -> list[Enqueued]:
     """Inserts or dedupes `jobs`, whose keys differ, on a connection of the driver's own with an open transaction."""
-    plain = [job for job in jobs if job.delay is None and job.run_at is None and job.unique is not UniqueMode.RERUN]
     answers: dict[UUID, Enqueued] = {}
     doubtful = 0
-    for chunk in _chunks(plain):
+    if any(job.delay is not None or job.run_at is not None or job.unique is UniqueMode.RERUN for job in jobs):
+        return await insert(connection, sql, jobs, frozenset(), limit)
+    # Two transactions that share keys take them in one order.
+    for chunk in _chunks(sorted(jobs, key=key_order)):
         if not doubtful and await _copied(connection, sql, chunk, limit):
             answers |= {job.id: Enqueued(job.id, job.id, deduped=False, state=JobState.READY) for job in chunk}
             continue
         doubtful = _DOUBTFUL if not doubtful else doubtful - 1
-        answers |= await _inserted(connection, sql, chunk, limit)
-    rest = [job for job in jobs if job.id not in answers]
-    if rest:
-        answers |= await _inserted(connection, sql, rest, limit)
+        inserted = await insert(connection, sql, chunk, frozenset(), limit)
+        answers |= {job.id: answer for job, answer in zip(chunk, inserted, strict=True)}
     return [answers[job.id] for job in jobs]
 
 
@@ -67,13 +67,6 @@ async def tell(connection: Connection[Record], sql: Sql, queues: Sequence[str], 
     """Wakes the workers of `queues` when the transaction commits."""
     if queues:
         await connection.fetch(sql(TELL), list(queues), timeout=limit)
-
-
-async def _inserted(
-    connection: Connection[Record], sql: Sql, jobs: Sequence[NewJob], limit: float
-) -> dict[UUID, Enqueued]:
-    answers = await insert(connection, sql, jobs, frozenset(), limit)
-    return {job.id: answer for job, answer in zip(jobs, answers, strict=True)}
 
 
 async def _copied(connection: Connection[Record], sql: Sql, jobs: Sequence[NewJob], limit: float) -> bool:

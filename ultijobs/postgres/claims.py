@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -24,7 +23,8 @@ _NEXT_ROWS: Final = 200
 _UNIQUE: Final = 12
 _MODES: Final = {mode.value: mode for mode in UniqueMode}
 
-# The subqueries are lazy: inner rows are locked only as far as the outer limits ask.
+# The subqueries are lazy: inner rows are locked only as far as the outer limits ask. Without any row to claim it
+# answers with one that says how long the search took.
 CLAIM: Final = """\
 with c as materialized (
   select p.id from unnest($2::text[], $3::int[]) q(queue, slots) cross join lateral (
@@ -42,7 +42,8 @@ with c as materialized (
                         where p.queue = q.queue and p.paused_at is not null
                           and (p.resume_at is null or p.resume_at > now()))
      limit q.slots) p
-  limit $11::int)
+  limit $11::int),
+u as (
 update {schema}.x_jobs j
    set state = 'running', attempt = j.attempt + 1, claims = j.claims + 1,
        lease_no = nextval('{schema_literal}.x_lease_no'::regclass), lease_until = now() + $12::interval,
@@ -52,7 +53,8 @@ update {schema}.x_jobs j
  where j.id = any(array(select c.id from c))
 returning j.id, j.run_id, j.name, j.queue, j.tenant_id, j.lane, j.priority, j.attempt, j.max_attempts, j.claims,
           j.lease_no, j.input::text as input, j.unique_mode, j.run_at, j.created_at, j.started_at, j.enqueued_by,
-          j.traceparent, j.code_version"""
+          j.traceparent, j.code_version)
+select u.*, case when u.id is null then clock_timestamp() - now() end as spent from (select) one left join u on true"""
 
 # Reads a stream's first rows alone: an early answer costs one look, a full search could cost a million rows.
 NEXT_DUE: Final = """\
@@ -115,10 +117,7 @@ class Claimer:
         due = self._book.due(queues)
         if not due:
             return []
-        began = time.monotonic()
-        jobs = await self._from(ask, queues, due)
-        self._book.spend(time.monotonic() - began)
-        return jobs
+        return await self._from(ask, queues, due)
 
     async def _from(self, ask: ClaimAsk, queues: Sequence[str], streams: Sequence[Stream]) -> list[ClaimedJob]:
         asked_at = self._book.now()
@@ -134,7 +133,9 @@ class Claimer:
             ask.limit,
             ask.lease,
         )
-        jobs = [_claimed(row) for row in rows]
+        jobs = [_claimed(row) for row in rows if row["id"] is not None]
+        if not jobs:
+            self._book.spend(rows[0]["spent"])
         jobs.sort(key=_claim_order)
         self._remember(streams, jobs, slots, ask.limit, asked_at)
         return jobs
@@ -158,8 +159,9 @@ class Claimer:
 
 
 def _claimed(row: Record) -> ClaimedJob:
-    """The statement returns the fields in their order."""
+    """The statement returns the fields in their order, and one column more."""
     fields = list(row.values())
+    fields.pop()
     fields[_UNIQUE] = _MODES[fields[_UNIQUE]]
     return ClaimedJob(*fields)
 

@@ -15,7 +15,7 @@ from ultijobs._tx.connections import Joined
 from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "columns", "insert", "key_of"]
+__all__ = ["CHUNK", "ENQUEUE_LIMIT", "Key", "columns", "insert", "key_of", "key_order"]
 
 Key: TypeAlias = tuple[str, str, str]
 """The dedupe space: name, tenant (empty for none), key."""
@@ -119,7 +119,7 @@ async def insert(
         return [await _insert_one(connection, sql, jobs[0], tell, limit)]
     answers: dict[UUID, Enqueued] = {}
     by_id = {job.id: job for job in jobs}
-    left = sorted(jobs, key=lambda job: (key_of(job) or ("", "", ""), job.id))
+    left = sorted(jobs, key=key_order)
     for _ in range(_TRIES):
         unanswered: list[NewJob] = []
         for start in range(0, len(left), CHUNK):
@@ -149,6 +149,11 @@ async def _insert_one(connection: Joined, sql: Sql, job: NewJob, tell: frozenset
 
 def key_of(job: NewJob) -> Key | None:
     return None if job.idempotency_key is None else (job.name, job.tenant_id or "", job.idempotency_key)
+
+
+def key_order(job: NewJob) -> tuple[Key, UUID]:
+    """The order in which every enqueue takes its keys."""
+    return (key_of(job) or ("", "", ""), job.id)
 
 
 def _texts(job: NewJob) -> tuple[str | None, ...]:

@@ -52,11 +52,13 @@ update {{schema}}.x_jobs j
            from u where u.id = j.id)
  where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
 
+# The back-off counts from the lapse, whenever it is noticed.
 # Reads all running rows, which are as many as there are slots in the fleet, and all twins: those whose predecessor
 # ended in the moment they were inserted, or was deleted by hand, are let go.
 REAP: Final = f"""\
 with c as materialized (
-  select j.id, j.run_id, j.name, j.queue, j.lease_no, j.attempt, j.max_attempts, j.worker_id, j.started_at,
+  select j.id, j.run_id, j.name, j.queue, j.lease_no, j.lease_until, j.attempt, j.max_attempts, j.worker_id,
+         j.started_at,
          coalesce(j.abandoned, 'X_JOB_LEASE_LOST') as code,
          coalesce(j.abandoned, 'X_JOB_LEASE_LOST') || ': the lease of ' || coalesce(j.worker_id, 'a worker')
            || ' lapsed in attempt ' || j.attempt || ' of ' || j.max_attempts as error,
@@ -93,9 +95,9 @@ moved as (
                                  where a.worker_id is not null group by a.worker_id) w)
                        else c.error end,
                   case when c.stops then j.run_at
-                       else now() + least(c.max_delay, c.delay * least(
+                       else greatest(now(), c.lease_until + least(c.max_delay, c.delay * least(
                               c.factor,
-                              extract(epoch from c.max_delay) / greatest(extract(epoch from c.delay), 0.000001))) end
+                              extract(epoch from c.max_delay) / greatest(extract(epoch from c.delay), 0.000001)))) end
              from c where c.id = j.id),
          lease_until = null, worker_id = null, running_step = null, abandoned = null, updated_at = now()
    where j.id = any(array(select c.id from c))

@@ -23,7 +23,7 @@ CAPPED: Final = "n:"
 _SCAN_EVERY: Final = 1.0
 _SHARE: Final = 0.05
 _BUDGET: Final = 0.25
-"""Scans and the claims after them may take this share of the time, and so many seconds of it at once."""
+"""Scans, and claims that find nothing, may take this share of the time, and so many seconds of it at once."""
 
 _FORGET_AFTER: Final = 60.0
 _STREAMS_A_QUEUE: Final = 1_000
@@ -33,7 +33,7 @@ _LATE: Final = timedelta(seconds=0.5)
 _LOWEST_ID: Final = UUID(int=0)
 
 STREAMS: Final = """\
-select now() as at, q.queue, p.resume_at, s.lane, s.rank, s.run_at, s.id
+select now() as at, clock_timestamp() - now() as spent, q.queue, p.resume_at, s.lane, s.rank, s.run_at, s.id
   from unnest($1::text[]) q(queue)
   left join {schema}.x_queues p
     on p.queue = q.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
@@ -92,15 +92,15 @@ class StreamBook:
         return time.monotonic() >= self._scan_at and self.affordable()
 
     def affordable(self) -> bool:
-        """False while scans, and the claims that follow them, have had more than their share of the time."""
+        """False while searches that found nothing have had more than their share of the time."""
         now = time.monotonic()
         self._budget = min(_BUDGET, self._budget + (now - self._budget_at) * _SHARE)
         self._budget_at = now
         return self._budget > 0
 
-    def spend(self, cost: float) -> None:
-        """Takes `cost` seconds from what scans may take."""
-        self._budget -= cost
+    def spend(self, cost: timedelta) -> None:
+        """Takes `cost`, by the clock of the database, from what searches may take."""
+        self._budget -= cost.total_seconds()
 
     def rescan_soon(self) -> None:
         """A claim found less than it asked for: what is elsewhere is not known yet."""
@@ -128,7 +128,7 @@ class StreamBook:
             self._streams[found.key] = found
         self._queues = frozenset(queues)
         self._scan_at = now + _SCAN_EVERY
-        self.spend(now - began)
+        self.spend(rows[-1]["spent"])
 
     def now(self) -> datetime:
         """The database's clock as of the last scan, carried on by ours."""

@@ -225,7 +225,7 @@ async def test_an_enqueue_probes_the_key_alone(connection):
 @pytest.mark.parametrize("mode", ["live", "rerun"])
 async def test_many_enqueues_probe_their_keys_alone(connection, mode):
     keys = await connection.fetch("select idempotency_key from x_jobs where state = 'ready' limit 50")
-    columns = jobs._columns([_job(f"new{i}") for i in range(50)] + [_job(row[0]) for row in keys])
+    columns = jobs.columns([_job(f"new{i}") for i in range(50)] + [_job(row[0]) for row in keys])
     columns[8] = [mode] * 100
     spent = await cost(connection, jobs.ENQUEUE_MANY, *columns, ["default"])
     assert spent.rows <= 100
