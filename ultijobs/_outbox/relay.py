@@ -69,7 +69,6 @@ class Relay:
         self._relay_id = _own_name() if relay_id is None else checks.name(relay_id, "Relay: relay_id")
         self._trouble = Trouble(self._relay_id)
         self._stop = StopRequest()
-        self._patience = Patience(self._stop, self._trouble, "jobs.outbox.start-failed")
 
     @property
     def relay_id(self) -> str:
@@ -88,23 +87,24 @@ class Relay:
         Waits for databases that are away. Raises `Invariant` for an application without outbox, and `SchemaOutdated`.
         """
         with self._stop.on_signals():
-            await self.work()
+            await self.work(self._stop)
         if self._stop.stage is Stop.NOW:
             raise KeyboardInterrupt
 
-    async def work(self) -> None:
-        """`run` beside another role, which minds the signals and calls `stop`."""
+    async def work(self, stop: StopRequest) -> None:
+        """`run` inside of another role, which minds the signals: until `stop` is asked for."""
         if self._app.outbox is None:
             raise Invariant(
                 "the application has no outbox to relay from",
                 fix='set App(outbox="postgresql://…"), or run no relay: without an outbox enqueue joins tx itself',
             )
         outbox = driver_for(self._app.outbox, self._app.schema)
+        patience = Patience(stop, self._trouble, "jobs.outbox.start-failed")
         async with contextlib.AsyncExitStack() as stack:
-            if not await self._patience.answered("connecting to the outbox", lambda: outbox.open("relay")):
+            if not await patience.answered("connecting to the outbox", lambda: outbox.open("relay")):
                 return
             stack.push_async_callback(outbox.close)
-            if not await self._patience.answered("connecting to the queue", lambda: self._app.open("relay")):
+            if not await patience.answered("connecting to the queue", lambda: self._app.open("relay")):
                 return
             stack.push_async_callback(self._app.close)
             emit(
@@ -120,15 +120,15 @@ class Relay:
                 batch=self._batch,
                 lease=self._claim_lease,
             )
-            await self._pass_after_pass(passing, outbox)
+            await self._pass_after_pass(passing, outbox, stop)
 
-    async def _pass_after_pass(self, passing: Passing, outbox: Driver) -> None:
-        asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
-        broken_off = asyncio.create_task(self._stop.at_least(Stop.NOW))
+    async def _pass_after_pass(self, passing: Passing, outbox: Driver, stop: StopRequest) -> None:
+        asked = asyncio.create_task(stop.at_least(Stop.DRAIN))
+        broken_off = asyncio.create_task(stop.at_least(Stop.NOW))
         forgetting = asyncio.create_task(self._forget(outbox))
         failures = 0
         try:
-            while self._stop.stage is Stop.NO:
+            while stop.stage is Stop.NO:
                 pause = self._interval.total_seconds()
                 under_way = asyncio.create_task(passing.once())
                 try:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from ultijobs import App
 from ultijobs_cli.demo import incidents
-from ultijobs_cli.demo.audit import Audit, audit_distribution
+from ultijobs_cli.demo.beginning import begin
 
 __all__ = ["Ledger", "enqueue_incidents", "enqueue_round", "installed", "silent_server"]
 
@@ -30,11 +30,9 @@ def installed() -> list[str]:
     return [names[key] for key in sorted(names)]
 
 
-async def enqueue_round(app: App[None], ledger: Ledger, names: list[str], first: int) -> list[UUID]:
+async def enqueue_round(app: App[None], url: str, ledger: Ledger, names: list[str], first: int) -> list[UUID]:
     """Enqueues one audit of each distribution; the ids are acknowledged when this returns."""
-    number = first + ledger.rounds
-    answers = await app.enqueue_many(audit_distribution, [Audit(distribution=name, round=number) for name in names])
-    ids = [answer.id for answer in answers]
+    ids = [answer.id for answer in await begin(app, url, first + ledger.rounds, names)]
     ledger.rounds += 1
     ledger.ids += ids
     return ids

@@ -20,6 +20,7 @@ from ultijobs.postgres.embedded import EmbeddedServer
 from ultijobs.postgres.migrate import migrate
 from ultijobs_cli.demo import audit, home, incidents, outcome, rounds
 from ultijobs_cli.demo.app import CREATE_REPORTS
+from ultijobs_cli.demo.beginning import CREATE_ROUNDS
 from ultijobs_cli.demo.fleet import Fleet, fleet
 
 __all__ = ["Options", "Screen", "Tell", "cockpit", "run"]
@@ -50,6 +51,7 @@ class Stage:
     """What is up while the demo runs."""
 
     app: App[None]
+    url: str
     connection: asyncpg.Connection[asyncpg.Record]
     fleet: Fleet
     ledger: rounds.Ledger
@@ -67,11 +69,12 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
         connection = await asyncpg.connect(url)
         stack.push_async_callback(connection.close)
         await connection.execute(CREATE_REPORTS)
+        await connection.execute(CREATE_ROUNDS)
         started_at = await connection.fetchval("select now()")
         ledger, first_round = rounds.Ledger(), await outcome.last_round(connection) + 1
         async with fleet(url, workers=options.workers, log=directory / "worker.log") as running:
             app = await stack.enter_async_context(App(jobs=[audit, incidents], driver=url))
-            stage = Stage(app, connection, running, ledger, first_round, tell)
+            stage = Stage(app, url, connection, running, ledger, first_round, tell)
             tell(f"{options.workers} workers start; their log is {running.log}")
             await working(stage, options.workers, started_at)
             tell(f"the workers are up, {time.monotonic() - began:.1f} s after the start")
@@ -149,7 +152,7 @@ async def work(stage: Stage, seconds: float | None, *, repeat: bool = False, bre
     names = rounds.installed()
     end = None if seconds is None else time.monotonic() + seconds
     while True:
-        ids = await rounds.enqueue_round(stage.app, stage.ledger, names, stage.first_round)
+        ids = await rounds.enqueue_round(stage.app, stage.url, stage.ledger, names, stage.first_round)
         if not await finished(stage, ids, end) or (end is None and not repeat):
             return
         await asyncio.sleep(breath)

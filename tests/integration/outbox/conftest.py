@@ -95,7 +95,7 @@ async def relaying(app):
 
     def start(**options: Any) -> Relay:
         relay = Relay(app, **{"interval": "20ms", "relay_id": f"r-{len(running)}", **options})
-        running.append((relay, asyncio.create_task(relay.work())))
+        running.append((relay, asyncio.create_task(relay.work(relay._stop))))
         return relay
 
     yield start

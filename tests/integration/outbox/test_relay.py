@@ -248,7 +248,7 @@ async def test_a_stop_waits_for_the_pass_and_its_mark(app, connection, outbox, q
     queue.before = before
     await stage(app, connection, "a", "b")
     relay = Relay(app, interval="20ms")
-    running = asyncio.create_task(relay.work())
+    running = asyncio.create_task(relay.work(relay._stop))
     await publishing.wait()
     relay.stop()
     assert not (await asyncio.wait({running}, timeout=0.1))[0]
@@ -267,7 +267,7 @@ async def test_a_stop_at_once_gives_back_what_is_claimed(app, connection, outbox
     queue.before = before
     await stage(app, connection, "a")
     relay = Relay(app, interval="20ms", claim_lease="1h")
-    running = asyncio.create_task(relay.work())
+    running = asyncio.create_task(relay.work(relay._stop))
     await publishing.wait()
     relay.stop(now=True)
     await running
