@@ -19,6 +19,7 @@ from ultijobs_cli.commands import (
     migrate,
     overview,
     queues,
+    relay,
     scheduler,
     worker,
     workers,
@@ -46,6 +47,7 @@ def _tree() -> typer.Typer:
     command(tree, "migrate", migrate.migrate)
     command(tree, "worker", worker.worker)
     command(tree, "scheduler", scheduler.scheduler)
+    command(tree, "relay", relay.relay)
     command(tree, "tui", cockpit.tui)
     tree.add_typer(_jobs(), name="jobs")
     tree.add_typer(_queues(), name="queues")

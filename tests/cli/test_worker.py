@@ -177,7 +177,7 @@ def test_an_option_of_the_worker_that_makes_no_sense_is_refused_by_name(shop: Sh
     assert done.json["findings"][0]["at"] == at
 
 
-@pytest.mark.parametrize("flag", [["--metrics-port", "9000"], ["--no-relay"]])
+@pytest.mark.parametrize("flag", [["--metrics-port", "9000"]])
 def test_a_flag_without_anything_behind_it_is_never_ignored(shop: Shop, flag: list[str]) -> None:
     done = shop.run("worker", *flag, "--json")
     assert done.code == 2

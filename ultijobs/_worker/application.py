@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ultijobs import _settings
 from ultijobs._definitions.ambient import Application as Ambient
-from ultijobs._definitions.bounds import Limits, Sizes
+from ultijobs._definitions.bounds import Limits, Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.unsupported import unsupported
@@ -44,6 +44,10 @@ class Application(Ambient, Protocol):
     def sizes(self) -> Sizes: ...
     @property
     def outbox(self) -> str | None: ...
+    @property
+    def retention(self) -> Retention: ...
+    @property
+    def schema(self) -> str: ...
     @property
     def redact(self) -> Sequence[str]: ...
     @property

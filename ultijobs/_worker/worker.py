@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
-from typing import Final
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from ultijobs._definitions.ambient import bound
 from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
 from ultijobs._log import emit
+from ultijobs._outbox.relay import Relay
 from ultijobs._queue.records import WorkerOrder
 from ultijobs._scheduler.rounds import Rounds
 from ultijobs._service.patience import Patience
@@ -35,8 +37,9 @@ class Worker:
     A claimed job is held by a lease that is renewed at a third of `lease`, from a thread of its own: it survives a
     handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
     again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
-    and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks. Raises
-    `Invariant` or `DurationInvalid` for options that make no sense.
+    and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks, with `relay` at
+    publishing what the application staged in its outbox. Raises `Invariant` or `DurationInvalid` for options that make
+    no sense.
     """
 
     def __init__(
@@ -50,12 +53,14 @@ class Worker:
         poll: Duration = "1s",
         name: str | None = None,
         scheduler: bool = True,
+        relay: bool = True,
     ) -> None:
         self._app = app
         self._settings = settings(
             queues=queues, concurrency=concurrency, lease=lease, grace=grace, poll=poll, name=name
         )
         self._schedules = scheduler and bool(app.registry.tasks)
+        self._relays = relay and app.outbox is not None
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
         self._patience = Patience(self._stop, self._trouble, "jobs.worker.start-failed")
@@ -162,15 +167,16 @@ class Worker:
             asyncio.create_task(crew.chores.run()),
             asyncio.create_task(crew.keeper.broken()),
         }
-        parts = {asyncio.create_task(part.run(self._stop)) for part in self._parts()}
+        parts = {asyncio.create_task(part) for part in self._parts()}
         background |= parts
         claiming = asyncio.create_task(crew.claimer.run())
         asked = asyncio.create_task(self._stop.at_least(Stop.DRAIN))
         try:
             ended, _ = await asyncio.wait({asked, claiming, *background}, return_when=asyncio.FIRST_COMPLETED)
+            deadline = time.monotonic() + self._settings.grace.total_seconds()
             await drain(crew, claiming, self._settings, self._stop)
-            if parts:
-                await asyncio.wait(parts, timeout=LAST_WORD_WITHIN)
+            if parts and self._stop.stage is not Stop.NO:
+                await asyncio.wait(parts, timeout=max(LAST_WORD_WITHIN, deadline - time.monotonic()))
             for task in ended:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
@@ -182,11 +188,14 @@ class Worker:
             async with asyncio.timeout(LAST_WORD_WITHIN):
                 await crew.heartbeat.once()
 
-    def _parts(self) -> list[Rounds]:
+    def _parts(self) -> list[Coroutine[Any, Any, None]]:
         """What this process does besides its jobs. Each runs in many processes, and a lease decides who works."""
-        if not self._schedules:
-            return []
-        return [Rounds(self._app, lease=self._settings.lease)]
+        parts: list[Coroutine[Any, Any, None]] = []
+        if self._schedules:
+            parts.append(Rounds(self._app, lease=self._settings.lease).run(self._stop))
+        if self._relays:
+            parts.append(Relay(self._app, relay_id=self._settings.worker_id).work(self._stop))
+        return parts
 
     def _take_order(self, order: WorkerOrder) -> None:
         """Obeys what an operator asked of this worker; told with every heartbeat, `NONE` included."""

@@ -46,7 +46,9 @@ def worker(
     no_scheduler: Annotated[
         bool, typer.Option("--no-scheduler", help="Leave the application's tasks to other processes.")
     ] = False,
-    no_relay: Annotated[bool, typer.Option("--no-relay", hidden=True)] = False,
+    no_relay: Annotated[
+        bool, typer.Option("--no-relay", help="Leave the application's outbox to other processes.")
+    ] = False,
 ) -> Report:
     """Claims and runs the jobs of an application.
 
@@ -57,10 +59,8 @@ def worker(
     $ ultijobs worker --app shop.main:app --queues billing,mail --concurrency 50
     $ ultijobs worker --app shop.main:app --processes 4 --log-format json
     """
-    asked = {"--metrics-port": metrics_port is not None, "--no-relay": no_relay}
-    for flag, given in asked.items():
-        if given:
-            raise refuse(f"{flag} has nothing behind it yet", fix=f"leave {flag} out")
+    if metrics_port is not None:
+        raise refuse("--metrics-port has nothing behind it yet", fix="leave --metrics-port out")
     served = _queues(queues)
     spans = [options.span_of(f"--{key}", text) for key, text in (("lease", lease), ("grace", grace), ("poll", poll))]
     form = call.flags.log_format or "text"
@@ -80,6 +80,7 @@ def worker(
             poll=poll_,
             name=name,
             scheduler=not no_scheduler,
+            relay=not no_relay,
         )
         run_role(working.run, "jobs.worker.failed")
         return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
@@ -90,6 +91,7 @@ def worker(
     words += [] if served is None else [f"--queues={','.join(served)}"]
     words += [] if name is None else [f"--name={name}"]
     words += ["--no-scheduler"] if no_scheduler else []
+    words += ["--no-relay"] if no_relay else []
     code = supervise([sys.executable, "-m", "ultijobs_cli", "worker", *words], processes)
     return Report(f"{processes} worker processes ended", exit_code=ExitCode(code))
 

@@ -1,0 +1,52 @@
+"""`relay`: publishes what an application staged in its outbox, until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ultijobs import _log
+from ultijobs_cli import options
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.loading import load_app
+from ultijobs_cli.report import Report
+from ultijobs_cli.roles import leaving_early, run_role
+
+__all__ = ["relay"]
+
+
+def relay(
+    call: Invocation,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, max=10_000, help="Rows at once.")] = 100,
+    interval: Annotated[
+        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often it looks for rows.")
+    ] = "200ms",
+    lease: Annotated[
+        str, typer.Option("--lease", metavar="TIME", help="Another takes over this long after a relay has died.")
+    ] = "30s",
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Shown as claimed_by; without it, host and pid.")
+    ] = None,
+) -> Report:
+    """Publishes the outbox of an application into its queue; any number of relays may run.
+
+    Workers do the same beside their jobs, unless they are started with --no-relay. It waits for databases that are
+    away. SIGTERM or the first ctrl-c ends it after the batch under way, exit 0; a second signal gives that back at
+    once, exit 130.
+
+    $ ultijobs relay --app shop.main:app
+    $ ultijobs relay --app shop.main:app --lease 10s --log-format json
+    """
+    every, span = options.span_of("--interval", interval), options.span_of("--lease", lease)
+    for flag, given in (("--interval", every), ("--lease", span)):
+        if not given:
+            raise options.bad(flag, "is no time at all", f"write {flag} 1s")
+    _log.configure(call.flags.log_format or "text")
+    with leaving_early():
+        app = load_app(call)
+    from ultijobs import Relay  # noqa: PLC0415 - no other command relays
+
+    relaying = Relay(app, batch=batch, interval=every, claim_lease=span, relay_id=name)
+    run_role(relaying.run, "jobs.outbox.failed")
+    return Report(f"relay {relaying.relay_id} has ended", {"relay_id": relaying.relay_id})
