@@ -17,6 +17,7 @@ from ultijobs_cli.commands import (
     jobs_read,
     later,
     migrate,
+    outbox,
     overview,
     queues,
     relay,
@@ -53,6 +54,7 @@ def _tree() -> typer.Typer:
     tree.add_typer(_queues(), name="queues")
     tree.add_typer(_workers(), name="workers")
     tree.add_typer(_events(), name="events")
+    tree.add_typer(_outbox(), name="outbox")
     command(tree, "stats", overview.stats)
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
@@ -82,6 +84,14 @@ def _queues() -> typer.Typer:
     command(group, "ls", queues.ls)
     command(group, "pause", queues.pause)
     command(group, "resume", queues.resume)
+    return group
+
+
+def _outbox() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, outbox.ls, help="Lists and retries what is staged in the outbox; alone it lists.")
+    command(group, "ls", outbox.ls)
+    command(group, "retry", outbox.retry)
     return group
 
 

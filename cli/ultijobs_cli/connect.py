@@ -16,7 +16,7 @@ from ultijobs_cli.render import masked
 from ultijobs_cli.report import CommandFailed
 from ultijobs_cli.settings import application, database, named
 
-__all__ = ["OPEN_WITHIN", "inspector", "within_reach"]
+__all__ = ["OPEN_WITHIN", "inspector", "inspector_of", "within_reach"]
 
 OPEN_WITHIN: Final = 4.0
 """Seconds; with the start of the process it stays under five."""
@@ -55,6 +55,13 @@ async def inspector(call: Invocation, *, actor: str | None = None) -> AsyncGener
             yield Inspector(driver, actor=actor, source="cli")
             return
         url, schema = database(call.flags)
+        yield await stack.enter_async_context(inspector_of(url, schema, actor=actor))
+
+
+@asynccontextmanager
+async def inspector_of(url: str, schema: str, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
+    """The inspection of the database at `url`. Raises as `inspector` does."""
+    async with AsyncExitStack() as stack:
         async with within_reach(url):
             opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
             api = await stack.enter_async_context(opening)

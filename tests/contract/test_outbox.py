@@ -242,6 +242,15 @@ async def test_rows_are_told_newest_first_page_by_page(harness: Harness) -> None
     assert [row.claimed_by for row in page.rows] == ["r-1", "r-1"]
 
 
+async def test_a_row_is_found_by_the_end_of_its_id(harness: Harness) -> None:
+    first, second = await stage(harness, "a", "b")
+    outbox = harness.driver.outbox
+    assert await outbox.resolve(first.hex[-8:]) == [first]
+    assert await outbox.resolve(str(second)) == [second]
+    assert await outbox.resolve("ffffff") == []
+    assert set(await outbox.resolve(first.hex[-1:], limit=1)) <= {first, second}
+
+
 async def test_published_rows_are_forgotten_by_age_and_no_others(harness: Harness) -> None:
     ids = await stage(harness, "a", "b", "c")
     rows = await claim(harness)

@@ -120,6 +120,10 @@ class OutboxStore(Protocol):
     async def rows(
         self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
     ) -> OutboxPage: ...
+    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
+        """Ids that end with these hex digits, `limit` at the most, looked for among the newest rows."""
+        ...
+
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth: ...
     async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
         """Stages again what was set aside, with all that was set aside with it; answers for `ids` and for those."""

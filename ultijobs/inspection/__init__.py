@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
 from ultijobs._queue.events import EventPage, EventRow
+from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -72,6 +73,10 @@ __all__ = [
     "JobState",
     "LeaseRow",
     "Op",
+    "OutboxDepth",
+    "OutboxPage",
+    "OutboxRow",
+    "OutboxState",
     "Outcome",
     "Overview",
     "Plan",

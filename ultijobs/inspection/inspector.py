@@ -16,6 +16,7 @@ from ultijobs._connect import driver_for
 from ultijobs._durations import Duration
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import EventPage
+from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxState
 from ultijobs._queue.records import CatalogEntry, JobState
 from ultijobs._queue.views import (
     ActivityRow,
@@ -46,6 +47,7 @@ from ultijobs.inspection.models import (
     Target,
     Why,
 )
+from ultijobs.inspection.outbox import retry_staged
 from ultijobs.inspection.overview import overview
 from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
@@ -123,11 +125,7 @@ class Inspector:
 
         Raises `FilterInvalid` for a text that cannot be read and `Invariant` for a limit outside of 1 to 1,000.
         """
-        if not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
-            raise Invariant(
-                f"limit is {limit}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
-            )
-        return await self._store.jobs(_where(where), sort=sort, after=after, limit=limit)
+        return await self._store.jobs(_where(where), sort=sort, after=after, limit=_page_size(limit))
 
     async def count(self, where: Where | str, *, cap: int = 10_000) -> Count:
         """How many jobs match, counted up to `cap`."""
@@ -138,7 +136,7 @@ class Inspector:
 
         Raises `JobUnknown`, also for a job of another tenant, and `Invariant` for a tail that several ids share.
         """
-        digits = ref.strip().lower().removeprefix("…").replace("-", "")
+        digits = _digits(ref)
         found: list[UUID] = []
         if len(digits) == 32 and _HEX.fullmatch(digits):  # noqa: PLR2004 - hex digits of a UUID
             whole = UUID(digits)
@@ -149,12 +147,7 @@ class Inspector:
             short = _HEX.fullmatch(digits) is not None and len(digits) < 6  # noqa: PLR2004 - see _TAIL
             fix = "give at least the last 6 hex digits" if short else JobUnknown.default_fix
             raise JobUnknown(f"there is no job {ref!r}", fix=fix)
-        if len(found) > 1:
-            raise Invariant(
-                f"{ref!r} is ambiguous: {', '.join(map(str, found))}",
-                fix=f"give the whole id, such as {found[0]}",
-            )
-        return found[0]
+        return _only(ref, found)
 
     async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
         """One job with its steps, attempts and the delays still to come. Raises `JobUnknown`.
@@ -226,6 +219,29 @@ class Inspector:
         """The database itself: sessions that hold back vacuum, dead rows, blocked statements, connections."""
         return await self._store.health()
 
+    async def outbox(
+        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+    ) -> OutboxPage:
+        """Rows staged in this database, newest first; give the page's `next` as `after` for the one behind it."""
+        return await self._driver.outbox.rows(states, after=after, limit=_page_size(limit))
+
+    async def outbox_depth(self) -> OutboxDepth:
+        """How many rows wait for a relay, since when, and how many are set aside."""
+        return await self._driver.outbox.depth()
+
+    async def find_staged(self, ref: str) -> UUID:
+        """The outbox row that `ref` means, as `find` does for jobs. Raises `JobUnknown`, `Invariant`."""
+        digits = _digits(ref)
+        whole = len(digits) == 32 and _HEX.fullmatch(digits)  # noqa: PLR2004 - hex digits of a UUID
+        found = await self._driver.outbox.resolve(digits) if whole or _TAIL.fullmatch(digits) else []
+        if not found:
+            raise JobUnknown(f"there is no outbox row {ref!r}", fix="ultijobs outbox ls")
+        return _only(ref, found)
+
+    async def retry_staged(self, ids: Sequence[UUID], *, reason: str | None = None) -> ActOutcome:
+        """Stages again what was set aside, with the rows that were set aside with it."""
+        return await retry_staged(self._driver, ids, self._actor, reason)
+
     async def plan(
         self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None
     ) -> Plan:
@@ -258,6 +274,27 @@ class Inspector:
 
 def _where(where: Where | str) -> Where:
     return parse_where(where) if isinstance(where, str) else where
+
+
+def _page_size(limit: int) -> int:
+    if not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
+        raise Invariant(
+            f"limit is {limit}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
+        )
+    return limit
+
+
+def _digits(ref: str) -> str:
+    return ref.strip().lower().removeprefix("…").replace("-", "")
+
+
+def _only(ref: str, found: Sequence[UUID]) -> UUID:
+    if len(found) > 1:
+        raise Invariant(
+            f"{ref!r} is ambiguous: {', '.join(map(str, found))}",
+            fix=f"give the whole id, such as {found[0]}",
+        )
+    return found[0]
 
 
 def _login() -> str:

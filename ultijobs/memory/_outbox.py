@@ -165,6 +165,11 @@ class MemoryOutbox:
             shown = [_shown(row) for row in found[:limit]]
             return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
 
+    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
+        with self._store.lock:
+            digits = tail.replace("-", "").lower()
+            return sorted(row for row in self._rows if row.hex.endswith(digits))[:limit]
+
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
         with self._store.lock:
             staged = list(self._pending())

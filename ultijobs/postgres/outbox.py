@@ -156,6 +156,9 @@ class PostgresOutbox:
     ) -> OutboxPage:
         return await outbox_reads.rows(self._reads, self._sql, states, after, limit)
 
+    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
+        return await outbox_reads.resolve(self._reads, self._sql, tail, limit)
+
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
         return await outbox_reads.depth(self._reads, self._sql, cap)
 

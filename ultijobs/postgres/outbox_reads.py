@@ -13,7 +13,7 @@ from ultijobs.errors import Invariant, JobNotRetryable, JobUnknown
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["DEPTH", "RETRY", "ROWS", "depth", "retry", "rows"]
+__all__ = ["DEPTH", "RESOLVE", "RETRY", "ROWS", "depth", "resolve", "retry", "rows"]
 
 _STATE: Final = """\
 case when o.published_at is not null then 'published' when o.set_aside_at is not null then 'set-aside'
@@ -33,6 +33,16 @@ async def rows(links: Links, sql: Sql, states: Sequence[OutboxState], after: str
     found = await links.fetch(sql(ROWS), _cursor(after), [state.value for state in states], limit + 1)
     shown = [_shown(row) for row in found[:limit]]
     return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
+
+
+RESOLVE: Final = """\
+select x.id from (select o.id from {schema}.x_outbox o order by o.id desc limit 500000) x
+ where right(replace(x.id::text, '-', ''), length($1::text)) = $1::text order by x.id limit $2::int"""
+
+
+async def resolve(links: Links, sql: Sql, tail: str, limit: int) -> list[UUID]:
+    """See `OutboxStore.resolve`."""
+    return [row["id"] for row in await links.fetch(sql(RESOLVE), tail.replace("-", "").lower(), limit)]
 
 
 DEPTH: Final = """\

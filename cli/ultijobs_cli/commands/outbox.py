@@ -1,0 +1,159 @@
+"""`outbox ls`, `outbox retry`: what an application staged, and what was set aside on the way into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from ultijobs.errors import JobUnknown
+from ultijobs.inspection import Inspector, OutboxPage, OutboxRow, OutboxState, Refusal
+from ultijobs_cli import options, wording
+from ultijobs_cli.acts import Unknown
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import inspector, inspector_of
+from ultijobs_cli.exit_codes import ExitCode, exit_code_of
+from ultijobs_cli.loading import load_app
+from ultijobs_cli.report import Finding, Report
+from ultijobs_cli.settings import application
+from ultijobs_cli.tables import Block, Cell, Column, Paragraph, Tone, grid
+from ultijobs_cli.watch import watching
+
+__all__ = ["ls", "retry"]
+
+_PAGE: Final = 1_000
+_TONES: Final[dict[str, Tone]] = {"set-aside": "red", "published": "dim"}
+
+
+async def ls(
+    call: Invocation,
+    state: Annotated[
+        list[OutboxState] | None,
+        typer.Option("--state", metavar="STATE", help="Only this state: staged, published, set-aside."),
+    ] = None,
+    limit: options.Limit = 100,
+    after: options.After = None,
+    watch: options.Watch = False,
+) -> Report:
+    """Lists the rows of the outbox, newest first.
+
+    It looks where the application of --app has its outbox, else into the database of --database-url.
+
+    $ ultijobs outbox ls --app shop.main:app
+    $ ultijobs outbox ls --state set-aside --json
+    """
+    async with _opened(call) as api:
+
+        async def look() -> Report:
+            page = await _rows(api, state or [], after, limit)
+            depth = await api.outbox_depth()
+            now = await api.now()
+            return Report(
+                summary=f"{wording.plural(len(page.rows), 'row')}: {depth.staged} staged, {depth.set_aside} set aside",
+                data={
+                    "rows": page.rows,
+                    "next": page.next,
+                    "as_of": now,
+                    "staged": depth.staged,
+                    "set_aside": depth.set_aside,
+                    "oldest_staged_at": depth.oldest,
+                },
+                blocks=[_table(page.rows, now)],
+                hints=[f"more: --after {page.next}"] if page.next else [],
+                rows="rows",
+            )
+
+        return await watching(call, look, watch=watch)
+
+
+async def retry(
+    call: Invocation,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Rows by id, or by the last 6 or more hex digits.")],
+    reason: options.Reason = None,
+    actor: options.Actor = None,
+) -> Report:
+    """Stages again what was set aside.
+
+    The later rows of the same transaction, which were set aside with it, come along.
+
+    $ ultijobs outbox retry 1f3a9c20 --app shop.main:app --reason "queue name corrected"
+    """
+    async with _opened(call, actor=actor) as api:
+        known, unknown = await _known(api, ids)
+        outcome = await api.retry_staged(known, reason=reason) if known else None
+    done = outcome.done if outcome is not None else ()
+    refused: list[Refusal | Unknown] = [*unknown, *(outcome.refused if outcome is not None else ())]
+    matched = len(done) + len(refused)
+    summary = f"outbox retry: {len(done):,} of {wording.plural(matched, 'row')}"
+    return Report(
+        summary=summary,
+        data={
+            "matched": matched,
+            "done": done,
+            "refused": refused,
+            "failed": (),
+            "activity_id": None if outcome is None else outcome.activity_id,
+        },
+        blocks=[Paragraph(summary)],
+        findings=[Finding(row.code, row.cause, "ultijobs outbox ls", at=str(row.id)) for row in refused],
+        exit_code=_exit(refused),
+    )
+
+
+def _exit(refused: list[Refusal | Unknown]) -> ExitCode:
+    if not refused:
+        return ExitCode.DONE
+    unknown = all(exit_code_of(row.code) is ExitCode.NOT_FOUND for row in refused)
+    return ExitCode.NOT_FOUND if unknown else ExitCode.FAILED
+
+
+async def _known(api: Inspector, refs: list[str]) -> tuple[list[UUID], list[Unknown]]:
+    known: dict[UUID, None] = {}
+    unknown: list[Unknown] = []
+    for ref in refs:
+        try:
+            known[await api.find_staged(ref)] = None
+        except JobUnknown as error:
+            unknown.append(Unknown(ref, error.code, error.cause))
+    return list(known), unknown
+
+
+async def _rows(api: Inspector, states: list[OutboxState], after: str | None, limit: int) -> OutboxPage:
+    page = await api.outbox(states, after=after, limit=min(limit, _PAGE))
+    rows = list(page.rows)
+    while page.next is not None and len(rows) < limit:
+        page = await api.outbox(states, after=page.next, limit=min(limit - len(rows), _PAGE))
+        rows.extend(page.rows)
+    return OutboxPage(rows, page.next)
+
+
+@asynccontextmanager
+async def _opened(call: Invocation, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
+    """The database that holds the outbox: the application's own where one is named, else that of the settings."""
+    staged = load_app(call) if application(call.flags) else None
+    if staged is None or staged.outbox is None:
+        async with inspector(call, actor=actor) as api:
+            yield api
+    else:
+        async with inspector_of(staged.outbox, staged.schema, actor=actor) as api:
+            yield api
+
+
+def _table(rows: list[OutboxRow], now: datetime) -> Block:
+    return grid(
+        rows,
+        [
+            Column("ID", lambda row: Cell(wording.tail(row.id), "bold")),
+            Column("JOB", lambda row: row.name, wide=True),
+            Column("QUEUE", lambda row: row.queue, rank=3, wide=True),
+            Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, ""))),
+            Column("TRIES", lambda row: str(row.attempts), rank=2, right=True),
+            Column("STAGED", lambda row: wording.since(row.staged_at, now), right=True),
+            Column("ERROR", lambda row: wording.text(row.last_error), rank=1, wide=True, least=32),
+        ],
+        empty="the outbox is empty",
+    )
