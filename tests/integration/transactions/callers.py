@@ -37,6 +37,9 @@ class Caller:
         async with app.transaction(self.tx):
             return await handle.enqueue(*args)
 
+    async def publish(self, app: Any, *args: Any, **options: Any) -> None:
+        await app.publish(*args, tx=self.tx, **options)
+
     async def wrong_call(self, handle: Any, *args: Any) -> Any:
         """The call of the other kind; a sync one needs a thread without a loop."""
         return await asyncio.to_thread(handle.enqueue_sync, *args, tx=self.tx)
@@ -184,6 +187,9 @@ class SyncCaller(Caller):
                 return handle.enqueue_sync(*args)
 
         return await self.there(bound)
+
+    async def publish(self, app: Any, *args: Any, **options: Any) -> None:
+        await self.there(lambda: app.publish_sync(*args, tx=self.tx, **options))
 
     async def wrong_call(self, handle: Any, *args: Any) -> Any:
         return await handle.enqueue(*args, tx=self.tx)
