@@ -21,6 +21,7 @@ from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import FailureReport, deliver
 from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
 from ultijobs._steps.context import RUNNING, Context
+from ultijobs._steps.process import PROCESS
 from ultijobs._steps.signal import StopSignal
 from ultijobs.errors import JobRowStatusUnknown, JobTimeout, RunCodeChanged
 
@@ -169,7 +170,7 @@ class Attempt:
         except BaseException as raised:  # noqa: BLE001 - whatever ends the body is the outcome of the attempt
             error = raised
         finally:
-            if os.getpid() != self._host.pid:
+            if PROCESS.pid != self._host.pid:
                 # A child that the handler forked has come out of it: only the parent may speak for the claim.
                 os._exit(0 if error is None else 1)
             RUNNING.reset(token)

@@ -147,7 +147,7 @@ class ClaimAsk:
     """Jobs that this process handed back as unreadable; at most a few."""
 
 
-# Not frozen, as all others are: that would cost more, for each job, than everything else its claim costs here.
+# Not frozen, as what is made for each job and step: setting the fields would cost more than all else a claim costs.
 @dataclass(slots=True)
 class ClaimedJob:
     id: UUID
@@ -250,7 +250,7 @@ class StepRecord:
     match: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepWrite:
     """A record to store for the claim `lease_no`. A completed record is immutable: a second write changes nothing."""
 

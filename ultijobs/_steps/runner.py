@@ -19,6 +19,7 @@ from ultijobs._steps.context import STEP, StepScope
 from ultijobs._steps.executing import Executing, Replayed
 from ultijobs._steps.ledger import Ledger
 from ultijobs._steps.names import DerivedNames, stored_name
+from ultijobs._steps.process import PROCESS
 from ultijobs._steps.recorder import Recorder
 from ultijobs._steps.signal import StopSignal
 from ultijobs._steps.suspension import Suspended
@@ -73,7 +74,7 @@ class Runner:
         self._derived = DerivedNames()
         self._busy = 0
         self._idle: asyncio.Event | None = None
-        self._pid = os.getpid()
+        self._pid = PROCESS.pid
 
     # -- deadlines, for the attempt; read from other threads too ---------------------------------------
     def due(self) -> float:
@@ -211,7 +212,7 @@ class Runner:
     # -- inside ----------------------------------------------------------------------------------------
     def leave_if_forked(self) -> None:
         """Ends a child process that a handler forked: only the parent may speak for the claim."""
-        if os.getpid() != self._pid:
+        if PROCESS.pid != self._pid:
             os._exit(0)
 
     def _ask(self, key: str, kind: StepKind) -> StepRecord | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["STEP_COLUMNS", "load_steps", "record_steps", "step_of"]
 
 _CHUNK: Final = 1_000
+_HELD: Final = StepAnswer(held=True)
+_LOST: Final = StepAnswer(held=False)
 
 STEP_COLUMNS: Final = """\
 s.run_id, s.name, s.kind, s.status, s.output::text as output, s.error, s.position, s.started_at, s.completed_at,
@@ -71,11 +73,12 @@ async def load_steps(links: Links, sql: Sql, run_ids: Sequence[UUID]) -> Mapping
 
 async def record_steps(links: Links, sql: Sql, writes: Sequence[StepWrite]) -> list[StepAnswer]:
     """See `Driver.record_steps`."""
-    answers = [StepAnswer(held=False)] * len(writes)
+    answers = [_LOST] * len(writes)
     for turn in _turns(writes):
         place = {(writes[at].run_id, writes[at].name): at for at in turn}
         for row in await links.fetch(sql(RECORD), *_columns([writes[at] for at in turn])):
-            answers[place[row["run_id"], row["name"]]] = StepAnswer(held=True, wake_at=row["wake_at"])
+            wake_at = row[2]
+            answers[place[row[0], row[1]]] = _HELD if wake_at is None else StepAnswer(held=True, wake_at=wake_at)
     return answers
 
 
@@ -116,6 +119,11 @@ def _turns(writes: Sequence[StepWrite]) -> list[list[int]]:
     return turns
 
 
+def _sparse(values: list[object]) -> list[object]:
+    """Nothing for a column without any value: `unnest` fills the shorter arrays with nulls."""
+    return values if any(value is not None for value in values) else []
+
+
 def _columns(writes: Sequence[StepWrite]) -> tuple[list[object], ...]:
     return (
         [write.job_id for write in writes],
@@ -126,10 +134,10 @@ def _columns(writes: Sequence[StepWrite]) -> tuple[list[object], ...]:
         [write.status.value for write in writes],
         [write.position for write in writes],
         [write.output for write in writes],
-        [write.error for write in writes],
+        _sparse([write.error for write in writes]),
         [write.tries for write in writes],
         [write.took for write in writes],
-        [write.wake_in for write in writes],
-        [write.event for write in writes],
-        [write.match for write in writes],
+        _sparse([write.wake_in for write in writes]),
+        _sparse([write.event for write in writes]),
+        _sparse([write.match for write in writes]),
     )
