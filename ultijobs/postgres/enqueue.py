@@ -82,7 +82,7 @@ class Enqueuer:
 
     async def _joined(self, jobs: Sequence[NewJob], connection: Joined) -> list[Enqueued]:
         queues = frozenset(job.queue for job in jobs)
-        if connection.is_in_transaction():
+        if len(jobs) == 1 or connection.is_in_transaction():
             return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
         async with connection.transaction():
             return await insert(connection, self._sql, jobs, queues, ENQUEUE_LIMIT)
