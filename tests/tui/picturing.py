@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from tests.tui import data
 from tests.tui.driving import screen_text
 from tests.tui.fake import FakeSource
 from ultijobs.errors import DriverUnavailable
@@ -32,7 +33,10 @@ def cockpit(source: FakeSource | None = None, *, read_only: bool = False, ascii_
     source.live = False
     clock = Clock()
     settings = Settings(read_only=read_only, ascii=ascii_only)
-    return Cockpit(source, settings, monotonic=clock, link=Link(clock, jitter=lambda: 1.0))
+    app = Cockpit(source, settings, monotonic=clock, link=Link(clock, jitter=lambda: 1.0))
+    for minutes in range(14, 0, -1):
+        app.history.add(data.minutes_before(minutes))
+    return app
 
 
 async def settle(pilot: Pilot[int]) -> None:

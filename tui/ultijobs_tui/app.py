@@ -246,7 +246,7 @@ class Cockpit(NavigatingApp):
         self.copy_to_clipboard(text)
         self.say(f"copied: {text}")
 
-    def everywhere(self, action: str) -> bool:
+    def everywhere(self, action: str) -> None:
         handlers: dict[str, Callable[[], object]] = {
             "freeze": self._freeze,
             "now": self._now,
@@ -261,12 +261,8 @@ class Cockpit(NavigatingApp):
         }
         if action.startswith("tab."):
             self.go(Place(action.removeprefix("tab.")))
-            return True
-        handler = handlers.get(action)
-        if handler is None:
-            return False
-        handler()
-        return True
+        else:
+            handlers[action]()
 
     def _freeze(self) -> None:
         self.link.frozen = not self.link.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -17,6 +17,7 @@ _APART: Final = 0.9
 _TREND_SECONDS: Final = 60.0
 _RATE_SECONDS: Final = 300.0
 _RATE_LEAST: Final = 30.0
+_COUNTED_LEAST: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class _Sample:
     at: datetime
     totals: dict[str, int]
     exact: frozenset[str]
+    settled: Mapping[str, int]
+    """Attempts that ended since the sample before, by outcome."""
 
 
 class History:
@@ -31,6 +34,7 @@ class History:
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=_KEEP)
+        self._counters: Mapping[str, Mapping[str, int]] = {}
         self._queues: deque[tuple[datetime, dict[str, int]]] = deque(maxlen=_KEEP)
 
     def add(self, overview: Overview) -> None:
@@ -42,8 +46,10 @@ class History:
                 overview.as_of,
                 {state: count.value for state, count in totals.items()},
                 frozenset(state for state, count in totals.items() if count.kind == "exact"),
+                _settled(self._counters, overview.counters),
             )
         )
+        self._counters = overview.counters
         self.add_queues(overview.as_of, overview.queues)
 
     def add_queues(self, as_of: datetime, rows: Sequence[QueueRow]) -> None:
@@ -75,6 +81,26 @@ class History:
         change = last.totals[state] - first.totals[state]
         return "↑" if change > 0 else "↓" if change < 0 else ""
 
+    def settled_per_minute(self, outcome: str) -> float | None:
+        """How many attempts ended so in the last minute, by the workers' own counts; None before ten seconds."""
+        if not self._samples:
+            return None
+        last = self._samples[-1]
+        recent = [s for s in self._samples if (last.at - s.at).total_seconds() <= _TREND_SECONDS]
+        seconds = (last.at - recent[0].at).total_seconds()
+        if seconds < _COUNTED_LEAST:
+            return None
+        return sum(s.settled.get(outcome, 0) for s in recent[1:]) * 60 / seconds
+
+    def settled(self, outcome: str, buckets: int) -> Sequence[float]:
+        """The same over the whole ring, as the means of at most `buckets` parts."""
+        counts = [s.settled.get(outcome, 0) for s in self._samples][1:]
+        if len(counts) <= buckets:
+            return counts
+        size = len(counts) / buckets
+        parts = [counts[int(i * size) : int((i + 1) * size)] for i in range(buckets)]
+        return [sum(part) / len(part) for part in parts]
+
     def values(self, state: str, buckets: int) -> Sequence[int]:
         """The count of `state` over the ring, as at most `buckets` values."""
         return _thinned([s.totals.get(state, 0) for s in self._samples], buckets)
@@ -84,6 +110,16 @@ class History:
         if len(self._samples) < 2:  # noqa: PLR2004 - as above
             return 0.0
         return (self._samples[-1].at - self._samples[0].at).total_seconds() / 60
+
+
+def _settled(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
+    """What the processes known at both moments ended in between; a new one counts from its second heartbeat."""
+    total: dict[str, int] = {}
+    for instance, counts in after.items():
+        if instance in before:
+            for outcome, count in counts.items():
+                total[outcome] = total.get(outcome, 0) + max(0, count - before[instance].get(outcome, 0))
+    return total
 
 
 def _thinned(values: Sequence[int], buckets: int) -> Sequence[int]:

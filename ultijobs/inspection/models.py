@@ -107,6 +107,8 @@ class Overview:
     oldest_ready_ms: int | None
     queues: list[QueueRow]
     unserved_names: Mapping[str, Count] = field(default_factory=dict[str, Count])
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    """What each live worker process has settled since its start, by instance: done, retried, dead, lost, cancelled."""
 
 
 class Action(StrEnum):

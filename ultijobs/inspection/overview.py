@@ -74,6 +74,7 @@ async def overview(store: InspectionStore) -> Overview:
         oldest_ready_ms=stats.oldest_ready_ms,
         queues=stats.queues,
         unserved_names=facts.names,
+        counters={str(w.instance): w.counters for w in live},
     )
 
 

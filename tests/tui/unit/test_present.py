@@ -19,7 +19,7 @@ from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text, table_text
 from ultijobs_tui.present.causes import cause_panel, cause_where
 from ultijobs_tui.present.filters import filter_error, quoted, with_tenant
-from ultijobs_tui.present.incident import gauges, incident_table, stuck_panel
+from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.present.jobs import stands_since, waits_for
 from ultijobs_tui.present.plan import command_lines, confirm_word, plan_lines
 from ultijobs_tui.present.queues import queue_table
@@ -316,3 +316,21 @@ async def test_a_canary_is_told_until_it_stops() -> None:
     assert "ready, attempt 5/5 · waits for queue paused" in str(told(JobState.READY, waiting_on=WaitingOn.PAUSED))
     assert "died again with builtins.TimeoutError: the rest would too" in str(told(JobState.DEAD))
     assert told(JobState.DEAD) is None
+
+
+# -- pace ----------------------------------------------------------------------------------------------
+def test_a_pace_is_what_the_known_processes_settled_and_ignores_who_comes_and_goes() -> None:
+    history = History()
+    counters = [{"a": {"done": 100}}, {"a": {"done": 110}, "b": {"done": 5_000}}, {"b": {"done": 5_020}}]
+    for n, counted in enumerate(counters):
+        history.add(replace(data.overview(), as_of=NOW + timedelta(seconds=15 * n), counters=counted))
+    assert history.settled_per_minute("done") == 60
+    assert list(history.settled("done", 12)) == [10, 20]
+    assert history.settled_per_minute("dead") == 0
+
+
+def test_a_pace_is_not_told_before_it_is_known() -> None:
+    history = History()
+    assert pace(history, LOOK) == ()
+    history.add(data.overview())
+    assert pace(history, LOOK) == ()

@@ -12,7 +12,7 @@ from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import cause_panel, first_line, short_fingerprint
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line, rule
 
-__all__ = ["SLOW_READY_MS", "gauges", "incident_table", "stuck_panel"]
+__all__ = ["SLOW_READY_MS", "gauges", "incident_table", "pace", "stuck_panel"]
 
 SLOW_READY_MS: Final = 60_000
 """From here on the oldest ready job is shown as late."""
@@ -33,6 +33,7 @@ _PRESS: Final = {
     StuckKind.NO_WORKER: ("enter", "jobs"),
     StuckKind.FAILED_DETECTOR: ("ctrl+r", ""),
 }
+_SPARK: Final = 12
 _MARKS: Final = {2: ("!!", Tone.BAD), 1: ("! ", Tone.WARN), 0: ("· ", Tone.MUTED)}
 
 
@@ -65,12 +66,22 @@ def gauges(overview: Overview | None, history: History, look: Look) -> Line:
     parts.append(Span(history.trend("dead"), Tone.MUTED))
     if look.wide:
         parts += [Span(f"{gap}workers ", Tone.MUTED), Span(f"{overview.workers}", Tone.STRONG)]
-        if history.minutes() >= 1:
-            bars = fmt.spark(history.values("ready", 12), 12)
-            return line(
-                *parts, right=(Span(f"ready {history.minutes():.0f}m ", Tone.MUTED), Span(bars, Tone.ACCENT), " ")
-            )
     return line(*parts)
+
+
+def pace(history: History, look: Look) -> tuple[Span, ...]:
+    """How many attempts end well and for good each minute, and how that went; nothing before it is known."""
+    spans: list[Span] = []
+    if look.wide and history.minutes() >= 1:
+        bars = fmt.spark(history.values("ready", _SPARK), _SPARK)
+        spans += [Span(f"{history.minutes():.0f}m: ready ", Tone.MUTED), Span(f"{bars}  ", Tone.ACCENT)]
+    for outcome, tone in (("done", Tone.GOOD), ("dead", Tone.BAD)):
+        rate = history.settled_per_minute(outcome)
+        if rate is None:
+            return ()
+        bars = f" {fmt.spark(history.settled(outcome, _SPARK), _SPARK)}" if look.wide else ""
+        spans += [Span(f"{outcome}/min", Tone.MUTED), Span(bars, tone), Span(f" {rate:,.0f}  ", Tone.STRONG)]
+    return tuple(spans)
 
 
 def incident_table(frame: Frame, look: Look, *, fresh: frozenset[str] = frozenset(), find: str = "") -> Table:

@@ -97,8 +97,8 @@ def _eta(queue: QueueRow, net: float | None) -> Cell:
         return cell("never", Tone.BAD)
     if net is None:
         return cell(fmt.NEVER, Tone.MUTED)
-    if net >= 0:
-        return cell("growing" if net > 0 else "steady", Tone.WARN)
+    if round(net) >= 0:
+        return cell("growing" if round(net) else "steady", Tone.WARN)
     return cell(fmt.age(queue.ready.value / -net * 60_000))
 
 

@@ -115,6 +115,8 @@ class CockpitScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.receive(self.desk.last_frame)
         self.desk.poke()
+        if self._good is None and self.desk.status().state is LinkState.FROZEN:
+            self.desk.say("frozen before this screen was read: f goes live", Tone.WARN)
 
     def on_resize(self, _event: Resize) -> None:
         look = self.desk.look()

@@ -12,7 +12,7 @@ from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import cause_key, short_fingerprint
-from ultijobs_tui.present.incident import gauges, incident_table, stuck_panel
+from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line, rule
 from ultijobs_tui.widgets.grid import Grid
@@ -49,7 +49,8 @@ class IncidentScreen(CockpitScreen):
             return line(
                 " ", Span("find ", Tone.MUTED), Span(self._find, Tone.ACCENT), Span("   / to change", Tone.MUTED)
             )
-        return line(" ", Span("what is stuck, the worst first", Tone.MUTED))
+        right = pace(self.desk.history, self.desk.look())
+        return line(" ", Span("what is stuck, the worst first", Tone.MUTED), right=right)
 
     # -- showing ---------------------------------------------------------------------------------------
     def show(self, frame: Frame) -> None:

@@ -12,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.help import help_lines
 from ultijobs_tui.present.why import why_lines
 from ultijobs_tui.screens.modal import Modal
@@ -95,6 +96,8 @@ class WhyDialog(TextDialog):
 
     def on_mount(self) -> None:
         super().on_mount()
+        if self.desk.status().state is LinkState.FROZEN:
+            self.fill([line(" ", Span("frozen: f on the screen below goes live, then ask again", Tone.WARN))])
         self.desk.poke()
 
     def receive(self, frame: Frame | None) -> None:
