@@ -22,6 +22,8 @@ from ultijobs_cli.commands import (
     queues,
     relay,
     scheduler,
+    tasks,
+    tasks_run,
     worker,
     workers,
 )
@@ -55,6 +57,7 @@ def _tree() -> typer.Typer:
     tree.add_typer(_workers(), name="workers")
     tree.add_typer(_events(), name="events")
     tree.add_typer(_outbox(), name="outbox")
+    tree.add_typer(_tasks(), name="tasks")
     command(tree, "stats", overview.stats)
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
@@ -109,6 +112,16 @@ def _events() -> typer.Typer:
     group_body(group, events.ls, help="Lists and publishes events; alone it lists them.")
     command(group, "ls", events.ls)
     command(group, "publish", events.publish)
+    return group
+
+
+def _tasks() -> typer.Typer:
+    group = _group(Group)
+    group_body(group, tasks.ls, help="Lists, previews and runs scheduled tasks; alone it lists them.")
+    command(group, "ls", tasks.ls)
+    command(group, "show", tasks.show)
+    command(group, "preview", tasks.preview)
+    command(group, "run", tasks_run.run)
     return group
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,10 +21,12 @@ from tests.contract.moves import (
     stop,
     take_one,
 )
+from tests.contract.moves import job as a_job
 from ultijobs._ids import new_id
 from ultijobs._queue.records import (
     LIVE,
     CatalogEntry,
+    Enqueued,
     JobState,
     Outcome,
     StepKind,
@@ -33,8 +35,9 @@ from ultijobs._queue.records import (
     WorkerBeat,
     WorkerOrder,
 )
+from ultijobs._queue.schedule import Arming
 from ultijobs._queue.views import Count, WaitingOn
-from ultijobs.errors import DriverUnavailable, FilterInvalid, Invariant, JobUnknown, WorkerUnknown
+from ultijobs.errors import DeclarationUnknown, DriverUnavailable, FilterInvalid, Invariant, JobUnknown, WorkerUnknown
 from ultijobs.inspection import ANY, Action, Inspector, PlanOptions, StuckKind, Target, parse_where
 
 STOPPED = tuple(s for s in JobState if s not in LIVE)
@@ -295,6 +298,81 @@ async def test_each_kind_of_trouble_is_one_line(harness: Harness, inspector: Ins
         assert (await inspector.count(line.where)).value == line.count.value, line.where
     severities = [line.severity for line in seen.stuck]
     assert severities == sorted(severities, reverse=True)
+
+
+async def test_a_task_that_nobody_dispatches_is_a_line_with_the_reason(harness: Harness, inspector: Inspector) -> None:
+    schedule = harness.driver.schedule
+    term = (await schedule.lead("a", lease=timedelta(hours=1))).term
+    await schedule.arm("a", term, [Arming("minutely", "* * * * *", "UTC"), Arming("yearly", "0 0 1 1 *", "UTC")])
+    now = await harness.driver.inspect.now()
+    assert (await inspector.overview()).stuck == []
+    await harness.advance(timedelta(minutes=3))
+    await schedule.fault("a", term, "minutely", "ValueError: no\nTraceback")
+    (line,) = (await inspector.overview()).stuck
+    missed = now.replace(second=0) + timedelta(minutes=1)
+    assert (line.key, line.kind, line.since, line.held_by) == ("task:minutely", StuckKind.CRON, missed, "a")
+    assert line.why == f"minutely missed {missed:%H:%M} · ValueError: no"
+    await harness.advance(timedelta(hours=1))
+    await schedule.resign("a")
+    (line,) = (await inspector.overview()).stuck
+    assert line.held_by is None
+
+
+async def test_a_task_is_told_with_what_is_next_what_was_and_what_is_wrong(
+    harness: Harness, inspector: Inspector
+) -> None:
+    declared = {"cron": "0 3 * * *", "tz": "Europe/Berlin", "catch_up": "skip", "max_catch_up": 10}
+    broken = {**declared, "cron": "@reboot"}
+    await harness.driver.publish_catalog(
+        [CatalogEntry("task", "nightly", None, declared), CatalogEntry("task", "odd", None, broken)]
+    )
+    nightly, odd = await inspector.tasks()
+    assert nightly.next is not None
+    assert (nightly.next.hour, str(nightly.next.tzinfo)) == (3, "Europe/Berlin")
+    assert (nightly.watermark, nightly.late_since, nightly.last_fired, nightly.catch_up) == (None, None, None, "skip")
+    assert (odd.cron, odd.next) == ("@reboot", None)
+    term = (await harness.driver.schedule.lead("a", lease=timedelta(hours=1))).term
+    await harness.driver.schedule.arm("a", term, [Arming("nightly", "0 3 * * *", "Europe/Berlin")])
+    detail = await inspector.task("nightly", upcoming=3)
+    assert [each.hour for each in detail.upcoming] == [3, 3, 3]
+    assert detail.row.watermark == await harness.driver.inspect.now()
+    assert detail.leader is not None
+    with pytest.raises(DeclarationUnknown) as caught:
+        await inspector.task("nigthly")
+    assert caught.value.fix == "ultijobs tasks show nightly"
+
+
+async def test_a_preview_shows_what_a_change_of_clocks_does(harness: Harness, inspector: Inspector) -> None:
+    declared = {"cron": "30 2 * * *", "tz": "Europe/Berlin", "catch_up": "skip", "max_catch_up": 10}
+    await harness.driver.publish_catalog([CatalogEntry("task", "nightly", None, declared)])
+    seen = await inspector.preview("nightly", datetime(2026, 10, 25))  # noqa: DTZ001 - in the task's own zone
+    assert [each.at.isoformat() for each in seen] == [
+        "2026-10-24T02:30:00+02:00",
+        "2026-10-25T02:30:00+02:00",
+        "2026-10-26T02:30:00+01:00",
+    ]
+    assert [each.shift for each in seen] == [timedelta(0), timedelta(0), timedelta(hours=-1)]
+
+
+async def test_a_task_run_by_hand_leaves_a_row_that_says_who_and_why(harness: Harness, inspector: Inspector) -> None:
+    async def ask() -> list[Enqueued]:
+        return await harness.driver.enqueue([a_job(idempotency_key="k")])
+
+    await inspector.run_task("nightly", ask, reason="after the outage")
+    await inspector.run_task("nightly", ask)
+    second, first = await inspector.activity()
+    assert (first.action, first.target, first.reason) == ("run-task", "task:nightly", "after the outage")
+    assert (first.matched, first.done, second.done, second.refused) == (1, 1, 0, 1)
+    assert first.equivalent == "ultijobs tasks run nightly"
+
+    async def fails() -> list[Enqueued]:
+        raise Invariant("no")
+
+    with pytest.raises(Invariant):
+        await inspector.run_task("nightly", fails)
+    failed = (await inspector.activity())[0]
+    assert (failed.done, failed.failed) == (0, 1)
+    assert failed.finished_at is not None
 
 
 async def test_a_detector_that_fails_is_a_line_and_takes_down_no_other(

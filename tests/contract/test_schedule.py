@@ -109,7 +109,7 @@ async def test_resigning_frees_the_lead_at_once_and_another_s_not_at_all(harness
 # -- arming --------------------------------------------------------------------------------------------
 async def test_a_task_is_armed_once_and_decided_up_to_then(harness: Harness) -> None:
     term, now = await armed(harness)
-    assert await state(harness) == TaskState("digest", "* * * * *", "UTC", now, now, None)
+    assert await state(harness) == TaskState("digest", "* * * * *", "UTC", now, now, None, None)
     await harness.advance(STEP)
     await lead(harness)
     await harness.driver.schedule.arm("a", term, [DIGEST, Arming("other", "@daily", "UTC")])
@@ -125,7 +125,7 @@ async def test_a_task_whose_cron_or_zone_changed_begins_anew(harness: Harness, c
     await lead(harness)
     again = replace(DIGEST, **changed)
     await harness.driver.schedule.arm("a", term, [again])
-    assert await state(harness) == TaskState("digest", again.cron, again.tz, now + STEP, now + STEP, None)
+    assert await state(harness) == TaskState("digest", again.cron, again.tz, now + STEP, now + STEP, None, None)
 
 
 async def test_who_does_not_lead_arms_nothing(harness: Harness) -> None:
@@ -144,7 +144,8 @@ async def test_a_dispatch_is_slot_jobs_and_watermark(harness: Harness) -> None:
     assert answer is not None
     assert answer.fresh
     assert [each.deduped for each in answer.jobs] == [False, False]
-    assert (await state(harness)).watermark == now + STEP
+    after = await state(harness)
+    assert (after.watermark, after.last_fired) == (now + STEP, now + STEP)
     (slot,) = await harness.driver.schedule.slots("digest")
     assert (slot.task, slot.occurrence, slot.outcome, slot.reason) == ("digest", now + STEP, "fired", None)
     assert (slot.through, slot.slots, slot.term, slot.decided_at) == (None, 1, term, now + STEP)

@@ -15,6 +15,7 @@ from ultijobs._definitions.ambient import application_of
 from ultijobs._definitions.entries import Entries, entries
 from ultijobs._queue.records import Enqueued
 from ultijobs.errors import Invariant
+from ultijobs.typing import AsyncTx
 
 __all__ = ["CatchUp", "TaskHandle", "task"]
 
@@ -39,7 +40,7 @@ class TaskHandle:
     def __repr__(self) -> str:
         return f"<task {self.name}>"
 
-    async def enqueue(self) -> list[Enqueued]:
+    async def enqueue(self, *, tx: AsyncTx | Literal[False] | None = None) -> list[Enqueued]:
         """Asks for the entries of now, under the plain key of each job; the schedule goes on as if it had not.
 
         Goes to the ambient application like `JobHandle.enqueue`. Jobs of one handle in a row are stored in one
@@ -49,7 +50,7 @@ class TaskHandle:
         asked = await entries(self, datetime.now(ZoneInfo(self.tz)))
         answers: list[Enqueued] = []
         for handle, requests in groupby(asked, key=lambda request: request.handle):
-            answers += await application.enqueue_many(handle, list(requests))
+            answers += await application.enqueue_many(handle, list(requests), tx=tx)
         return answers
 
 

@@ -45,6 +45,8 @@ class TaskState:
     tz: str
     watermark: datetime
     armed_at: datetime
+    last_fired: datetime | None
+    """The latest occurrence that was dispatched."""
     last_error: str | None
 
 

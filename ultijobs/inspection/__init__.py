@@ -15,6 +15,7 @@ from ultijobs._queue.records import (
     StepStatus,
     StopReason,
 )
+from ultijobs._queue.schedule import Leader, Slot, SlotOutcome
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,
@@ -51,6 +52,7 @@ from ultijobs.inspection.models import (
     Target,
     Why,
 )
+from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 
 __all__ = [
     "ANY",
@@ -71,7 +73,9 @@ __all__ = [
     "JobPage",
     "JobRow",
     "JobState",
+    "Leader",
     "LeaseRow",
+    "Occurrence",
     "Op",
     "OutboxDepth",
     "OutboxPage",
@@ -85,6 +89,8 @@ __all__ = [
     "Published",
     "QueueRow",
     "Refusal",
+    "Slot",
+    "SlotOutcome",
     "Snapshot",
     "Sort",
     "Stats",
@@ -95,6 +101,8 @@ __all__ = [
     "StuckKind",
     "TableHealth",
     "Target",
+    "TaskDetail",
+    "TaskRow",
     "Term",
     "WaitingOn",
     "Where",

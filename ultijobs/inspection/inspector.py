@@ -53,6 +53,7 @@ from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
 from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact
+from ultijobs.inspection.scheduled import Scheduled
 from ultijobs.inspection.why import Gates, explain
 
 __all__ = ["Inspector"]
@@ -62,7 +63,7 @@ _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
 
-class Inspector:
+class Inspector(Scheduled):
     """Reads and acts on an open driver.
 
     Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and
@@ -107,8 +108,8 @@ class Inspector:
         return await self._store.now()
 
     async def overview(self) -> Overview:
-        """What is stuck, in at most six statements; a detector that fails is a line of its own."""
-        return await overview(self._store)
+        """What is stuck, in at most eight statements; a detector that fails is a line of its own."""
+        return await overview(self._store, self._driver.schedule)
 
     async def stats(self, *, queue: str | None = None, tenant: str | None = None) -> Stats:
         """Counts per queue and state. Each row is in exactly one of them; `ready` means due."""

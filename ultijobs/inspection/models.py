@@ -73,6 +73,7 @@ class StuckKind(StrEnum):
     PAUSED = "queue paused"
     LEASE = "lease expired"
     NO_WORKER = "no worker"
+    CRON = "cron late"
     FAILED_DETECTOR = "unknown"
 
 

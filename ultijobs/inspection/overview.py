@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from ultijobs._queue.driver import InspectionStore
+from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.views import Cause, Count, LeaseRow, QueueRow, Stats, WorkerRow
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import UltijobsError
 from ultijobs.inspection.filter import format_where
+from ultijobs.inspection.late import late_tasks
 from ultijobs.inspection.models import Overview, Stuck, StuckKind
 
 __all__ = ["STOPPED", "overview"]
@@ -36,8 +38,8 @@ class _Facts:
     names: Mapping[str, Count] = field(default_factory=dict[str, Count])
 
 
-async def overview(store: InspectionStore) -> Overview:
-    """One incident's picture in at most six statements. Raises only when the counts themselves cannot be read."""
+async def overview(store: InspectionStore, schedule: ScheduleStore) -> Overview:
+    """One incident's picture in at most eight statements. Raises only when the counts themselves cannot be read."""
     stats = await store.stats()
     facts = _Facts(stats.as_of, stats)
     stuck: list[Stuck] = []
@@ -56,11 +58,15 @@ async def overview(store: InspectionStore) -> Overview:
         facts.names = await _names_without_worker(store, facts)
         return _unknown_names(facts.names)
 
+    async def tasks() -> list[Stuck]:
+        return await late_tasks(schedule, facts.now)
+
     facts.known = await _detect("workers", workers, stuck)
     await _detect("dead letters", causes, stuck)
     await _detect("leases", leases, stuck)
     if facts.known:
         await _detect("names", names, stuck)
+    await _detect("tasks", tasks, stuck)
     stuck += [line for queue in stats.queues if (line := _queue(queue, facts)) is not None]
     stuck.sort(key=lambda line: (-line.severity, line.since or facts.now, line.key))
     live = [w for w in facts.workers if w.state not in {"gone", "drained"}]

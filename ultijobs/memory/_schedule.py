@@ -73,7 +73,8 @@ class MemorySchedule:
             for task in tasks:
                 state = self._tables.states.get(task.task)
                 if state is None or (state.cron, state.tz) != (task.cron, task.tz):
-                    self._tables.states[task.task] = TaskState(task.task, task.cron, task.tz, now, now, None)
+                    fired = None if state is None else state.last_fired
+                    self._tables.states[task.task] = TaskState(task.task, task.cron, task.tz, now, now, fired, None)
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
         with self._store.lock:
@@ -143,4 +144,5 @@ class MemorySchedule:
         state = self._tables.states.get(dispatch.task)
         if state is not None:
             decided = max(state.watermark, min(dispatch.watermark, self._store.now()))
-            self._tables.states[dispatch.task] = replace(state, watermark=decided, last_error=None)
+            fired = max(state.last_fired or dispatch.occurrence, dispatch.occurrence)
+            self._tables.states[dispatch.task] = replace(state, watermark=decided, last_fired=fired, last_error=None)

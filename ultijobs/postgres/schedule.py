@@ -42,7 +42,8 @@ LEADER: Final = """\
 select holder, term, lease_until, now() as now from {schema}.x_scheduler_leader where key = 'scheduler'"""
 
 STATES: Final = """\
-select task, cron, tz, watermark, armed_at, last_error from {schema}.x_scheduler_state order by task limit 10000"""
+select task, cron, tz, watermark, armed_at, last_fired, last_error
+  from {schema}.x_scheduler_state order by task limit 10000"""
 
 # Locked until the end of the transaction: whoever takes the lead over waits for it, and sees what it decided.
 FENCE: Final = """\
@@ -68,7 +69,8 @@ with filed as (
   update {schema}.x_schedule_slots set job_ids = $4::text[]::uuid[]
    where task = $1::text and occurrence = $2::timestamptz and cardinality($4::text[]) > 0)
 update {schema}.x_scheduler_state
-   set watermark = greatest(watermark, least($3::timestamptz, now())), updated_at = now(), last_error = null
+   set watermark = greatest(watermark, least($3::timestamptz, now())),
+       last_fired = greatest(last_fired, $2::timestamptz), updated_at = now(), last_error = null
  where task = $1::text"""
 
 FAULT: Final = """\

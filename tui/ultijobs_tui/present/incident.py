@@ -23,6 +23,7 @@ _SHORT: Final = {
     StuckKind.PAUSED: "paused",
     StuckKind.LEASE: "lease",
     StuckKind.NO_WORKER: "no worker",
+    StuckKind.CRON: "cron",
     StuckKind.FAILED_DETECTOR: "unknown",
 }
 _PRESS: Final = {
@@ -31,6 +32,7 @@ _PRESS: Final = {
     StuckKind.PAUSED: ("u", "resume"),
     StuckKind.LEASE: ("enter", "jobs"),
     StuckKind.NO_WORKER: ("enter", "jobs"),
+    StuckKind.CRON: ("ctrl+r", ""),
     StuckKind.FAILED_DETECTOR: ("ctrl+r", ""),
 }
 _SPARK: Final = 12

@@ -210,6 +210,7 @@ create table {schema}.x_scheduler_state (
   watermark  timestamptz not null,
   armed_at   timestamptz not null default now(),
   updated_at timestamptz not null default now(),
+  last_fired timestamptz,
   last_error text
 );
 
