@@ -1,7 +1,5 @@
 """Cancelling a job: at once where it waits, within its worker's next word where it runs."""
 
-import time
-
 from tests.integration.worker.conftest import working
 from tests.support.eventually import eventually
 from tests.support.scenes import Scene
@@ -26,10 +24,9 @@ async def test_a_running_job_is_told_at_once_and_records_nothing_more(stage: Sce
     async with app, working(app, lease="30s"):
         job = await app.enqueue(writes_after_cancel, Ask(key="k", seconds=30))
         await stage.effect("start")
-        began = time.monotonic()
         await app.driver.cancel([job.id], reason="stop it")
-        await stage.effect("refused X_ABORTED", within=2.0)
-        assert time.monotonic() - began <= 2.0
+        # A heartbeat alone would tell it after ten seconds.
+        await stage.effect("refused X_ABORTED", within=8.0)
         counters = await eventually(lambda: counted(app, "cancelled"))
     row = await stage.job(job.id)
     assert (row["state"], row["cancel_reason"]) == ("cancelled", "stop it")
@@ -44,9 +41,10 @@ async def test_a_body_that_ignores_its_cancel_keeps_its_slot_and_changes_nothing
         await stage.effect("start")
         await stage.here.driver.cancel([job.id])
         after = await quick.enqueue(Ask(key="after"))
-        await stage.effect("end")
-        assert await stage.effects(job=after.id) == [], "the slot is taken until the body ends"
         await stage.ended(after.id)
+    (end,) = [effect for effect in await stage.effects(job=job.id) if effect["step"] == "end"]
+    first = (await stage.effects(job=after.id))[0]
+    assert end["n"] < first["n"], "the slot is taken until the body ends"
     assert (await stage.job(job.id))["state"] == "cancelled"
 
 
