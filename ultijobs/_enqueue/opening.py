@@ -7,12 +7,14 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ultijobs._coalesce import Coalescer
 from ultijobs._enqueue.portal import Portal, wait
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.events import NewEvent
 from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._tx.connections import at_once
 from ultijobs.errors import DriverUnavailable, Invariant, SchemaOutdated
@@ -43,6 +45,7 @@ class Opening:
         self._gate = asyncio.Lock()
         self._holds = 0
         self._coalescer: Coalescer[NewJob, Enqueued] | None = None
+        self._publishes: Coalescer[NewEvent, int] | None = None
         self._alone = False
         self._portal: Portal | None = None
         self._last_resort: weakref.finalize[..., Any] | None = None
@@ -50,7 +53,7 @@ class Opening:
     def _notice_fork(self) -> None:
         if self._pid != os.getpid():
             # Kept, not closed: its sockets and its loop's selector are the parent's.
-            self._inherited.append((self._driver, self._loop, self._portal, self._coalescer))
+            self._inherited.append((self._driver, self._loop, self._portal, self._coalescer, self._publishes))
             self._driver = None
             self._begin()
 
@@ -95,10 +98,12 @@ class Opening:
         async with self._gate:
             if self._holds or self._coalescer is None:
                 return
-            coalescer, self._coalescer = self._coalescer, None
+            under_way = [each for each in (self._coalescer, self._publishes) if each is not None]
+            self._coalescer = self._publishes = None
             try:
-                await coalescer.drained()
-                await coalescer.close()
+                for each in under_way:
+                    await each.drained()
+                    await each.close()
             finally:
                 try:
                     await self.driver.close()
@@ -114,7 +119,10 @@ class Opening:
                 await driver.close()
             raise
         # These speak of the store, so they are every asker's; any other error may be one row's.
-        self._coalescer = Coalescer(driver.enqueue, transient=(DriverUnavailable, SchemaOutdated), lanes=2)
+        of_all = (DriverUnavailable, SchemaOutdated)
+        self._coalescer = Coalescer(driver.enqueue, transient=of_all, lanes=2)
+        # One lane: events are stored in the order in which they were published.
+        self._publishes = Coalescer(partial(_publish, driver), limit=500, transient=of_all)
         self._was_open = True
 
     async def call(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
@@ -144,6 +152,12 @@ class Opening:
             return (await self.driver.enqueue((job,)))[0]
         finally:
             self._alone = False
+
+    async def publish(self, event: NewEvent) -> None:
+        """Stores one event; events of the same moment share a statement. Runs where the driver is open."""
+        if self._publishes is None:
+            raise Invariant("the application was closed meanwhile", fix="publish inside `async with app:`")
+        await self._publishes.ask(event)
 
     # -- sync callers ----------------------------------------------------------------------------------
     def call_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
@@ -211,7 +225,8 @@ class Opening:
         self._notice_fork()
         with self._lock:
             if self._loop is None or self._loop.is_closed():
-                self._loop, self._gate, self._holds, self._coalescer = loop, asyncio.Lock(), 0, None
+                self._loop, self._gate, self._holds = loop, asyncio.Lock(), 0
+                self._coalescer = self._publishes = None
             elif self._loop is not loop:
                 if self._portal is not None and self._holds == 1:
                     return False
@@ -231,6 +246,11 @@ class Opening:
         with self._lock:
             if not self._holds and self._coalescer is None:
                 self._loop = None
+
+
+async def _publish(driver: Driver, events: Sequence[NewEvent]) -> list[int]:
+    woken = await driver.events.publish(events)
+    return [woken] * len(events)
 
 
 def _shut(pid: int, portal: Portal, driver: Driver) -> None:

@@ -41,13 +41,16 @@ class Publisher:
     async def publish(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=False)
         if found is None:
-            await self._opening.call(lambda driver: driver.events.publish([event]))
+            await self._opening.call(lambda _: self._opening.publish(event))
         else:
             await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
 
     def publish_sync(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=True)
-        run = self._opening.with_tx_sync if found is not None and kind_of(found) in SYNC else self._opening.call_sync
+        if found is None:
+            self._opening.call_sync(lambda _: self._opening.publish(event), call="publish_sync")
+            return
+        run = self._opening.with_tx_sync if kind_of(found) in SYNC else self._opening.call_sync
         run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
 
     def _begin(

@@ -138,6 +138,14 @@ async def test_a_required_wait_stops_at_its_first_timeout_and_a_retry_waits_anew
         assert (await came_to(app, enqueued.id)).row.state == JobState.DONE
 
 
+async def test_what_is_published_at_the_same_moment_shares_statements_and_keeps_its_order(driver: Any) -> None:
+    app = App(driver=driver)
+    async with app:
+        await asyncio.gather(*(app.publish("order.paid", number, key=str(number)) for number in range(2_000)))
+        rows = (await app.driver.events.page(name="order.paid", limit=1_000)).rows
+    assert [row.key for row in rows] == [str(number) for number in reversed(range(1_000, 2_000))]
+
+
 async def test_a_roll_back_wakes_nobody_and_a_commit_does(driver: Any) -> None:
     async def handler(step: Step) -> None:
         await step.wait_for_event("paid", "order.paid", required=True)
