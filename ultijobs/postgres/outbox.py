@@ -37,6 +37,8 @@ select i.id::text as id,
        case when coalesce(i.run_at, now()) > now() or i.delay_ms > 0 then 'delayed' else 'ready' end as state from i"""
 
 _PENDING: Final = "{o}.published_at is null and {o}.set_aside_at is null"
+_OPEN: Final = "coalesce({o}.published_at, {o}.set_aside_at) is null"
+"""The same, in words that keep a look-up by id from walking the index of what is pending."""
 _FREE: Final = """\
 ({o}.claimed_at is null or {o}.claimed_at < now() - $3::interval) and ({o}.next_at is null or {o}.next_at <= now())"""
 
@@ -61,7 +63,7 @@ firsts as materialized (
    where {_of(_FREE, "f")} limit $1::int),
 held as materialized (
   select o.tx_id from {{schema}}.x_outbox o
-   where o.id = any(array(select firsts.id from firsts)) and {_of(_PENDING, "o")} and {_of(_FREE, "o")}
+   where o.id = any(array(select firsts.id from firsts)) and {_of(_OPEN, "o")} and {_of(_FREE, "o")}
      for no key update skip locked),
 mine as materialized (
   select m.id from held cross join lateral (
@@ -73,7 +75,7 @@ mine as materialized (
    order by held.tx_id, m.position limit $1::int),
 taken as (
   update {{schema}}.x_outbox o set claimed_at = now(), claimed_by = $2::text, claim_no = o.claim_no + 1
-   where o.id = any(array(select mine.id from mine)) and {_of(_PENDING, "o")} and {_of(_FREE, "o")}
+   where o.id = any(array(select mine.id from mine)) and {_of(_OPEN, "o")} and {_of(_FREE, "o")}
   returning o.*)
 select t.id, t.tx_id::text as tx, t.claim_no, t.attempts, t.name, t.queue, t.tenant_id, t.lane, t.priority,
        t.idempotency_key, t.max_attempts, t.unique_mode, t.run_at, t.enqueued_by, t.traceparent, t.code_version,
