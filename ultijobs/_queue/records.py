@@ -171,6 +171,8 @@ class ClaimedJob:
     enqueued_by: str | None = None
     traceparent: str | None = None
     code_version: str | None = None
+    sent: float | None = None
+    """`time.monotonic()` just before the claim itself went out; None: not before the call of `claim`."""
 
 
 @dataclass(slots=True)

@@ -180,7 +180,7 @@ class Claimer:
             self._due.served()
             self._tally.claimed()
             self._running += len(jobs)
-            self._start(jobs, sent + self._good_for)
+            self._start(jobs, (jobs[0].sent or sent) + self._good_for)
         else:
             self._due.changed()
         return len(jobs)

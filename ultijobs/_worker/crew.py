@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.host import Handler, Host
@@ -30,7 +32,9 @@ from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["Crew"]
 
-GIVES_A_DUE_TIME = frozenset({Outcome.RETRIED, Outcome.SUSPENDED, Outcome.RETURNED})
+SHORT: Final = 0.75
+"""The share of a lease that a fresh claim should have left; with less it is renewed at once."""
+GIVES_A_DUE_TIME: Final = frozenset({Outcome.RETRIED, Outcome.SUSPENDED, Outcome.RETURNED})
 
 
 class Crew:
@@ -51,6 +55,7 @@ class Crew:
         self._handlers = {handler.name: handler for handler in handlers}
         self._worker_id = identity.worker_id
         self._queues = frozenset(identity.queues)
+        self._short = settings.lease.total_seconds() * SHORT
         self.closing = False
         self._flying: set[Flight] = set()
         self.roster = Roster()
@@ -164,6 +169,9 @@ class Crew:
         flights = [self._flight(job, ends) for job in jobs]
         # All leases are kept before the first handler runs: it may block the loop.
         self.roster.add(flights)
+        if ends - time.monotonic() < self._short:
+            # The claim's answer came late; the next round may come too late.
+            self.keeper.renew_soon()
         loop = asyncio.get_running_loop()
         for flight in flights:
             if self.closing:
@@ -196,6 +204,8 @@ class Crew:
             )
         finally:
             self._flying.discard(flight)
+            if self.heartbeat.paused and not self._flying:
+                self.heartbeat.hurry()
             self.claimer.slot_freed()
             self.tally.replayed(flight.body.replayed)
             if settlement is not None:

@@ -84,7 +84,8 @@ class Renewal:
         flights: list[Flight] = []
         beats: list[Beat] = []
         for flight in self._roster.all():
-            beat = flight.body.beat(sent) if flight.phase in {Phase.HELD, Phase.SETTLING} else None
+            settling = flight.phase is Phase.SETTLING and flight.ends - sent < self._seconds / 2
+            beat = flight.body.beat(sent) if settling or flight.phase is Phase.HELD else None
             if beat is not None:
                 flights.append(flight)
                 beats.append(beat)

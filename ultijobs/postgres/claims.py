@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -120,7 +121,7 @@ class Claimer:
         return await self._from(ask, queues, due)
 
     async def _from(self, ask: ClaimAsk, queues: Sequence[str], streams: Sequence[Stream]) -> list[ClaimedJob]:
-        asked_at = self._book.now()
+        asked_at, sent = self._book.now(), time.monotonic()
         slots = {queue: min(ask.queues[queue], ask.limit) for queue in queues}
         rows = await self._links.fetch(
             self._sql(CLAIM),
@@ -133,7 +134,7 @@ class Claimer:
             ask.limit,
             ask.lease,
         )
-        jobs = [_claimed(row) for row in rows if row["id"] is not None]
+        jobs = [_claimed(row, sent) for row in rows if row["id"] is not None]
         if not jobs:
             self._book.spend(rows[0]["spent"])
         jobs.sort(key=_claim_order)
@@ -158,11 +159,11 @@ class Claimer:
                 self._book.took(stream, (job.run_at, job.id))
 
 
-def _claimed(row: Record) -> ClaimedJob:
+def _claimed(row: Record, sent: float) -> ClaimedJob:
     """The statement returns the fields in their order, and one column more."""
     fields = list(row.values())
-    fields.pop()
     fields[_UNIQUE] = _MODES[fields[_UNIQUE]]
+    fields[-1] = sent
     return ClaimedJob(*fields)
 
 

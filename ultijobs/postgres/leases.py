@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -34,23 +35,23 @@ cross join lateral (
     select j.id from {schema}.x_jobs j
      where j.id = t.id and j.lease_no = t.lease_no and j.lease_until is not null for no key update) x"""
 
+# One pass takes all locks in the order of the ids; what has changed besides is written with the renewal itself.
 RENEW: Final = f"""\
 with u as materialized (
-  select t.id from unnest($1::uuid[], $2::bigint[]) t(id, lease_no) {_HELD})
-update {{schema}}.x_jobs j set lease_until = now() + $3::interval
- where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
-
-RENEW_TELLING: Final = f"""\
-with u as materialized (
-  select t.id, t.step, t.progress, t.abandoned
-    from unnest($1::uuid[], $2::bigint[], $4::text[], $5::text[], $6::text[])
-         t(id, lease_no, step, progress, abandoned) {_HELD})
-update {{schema}}.x_jobs j
-   set lease_until = now() + $3::interval,
-       (running_step, progress, abandoned) = (
-         select u.step, coalesce(u.progress::json, j.progress), coalesce(u.abandoned, j.abandoned)
-           from u where u.id = j.id)
- where j.id = any(array(select u.id from u)) returning j.id, j.lease_no"""
+  select t.id, t.tells, t.step, t.progress, t.abandoned
+    from unnest($1::uuid[], $2::bigint[], $4::boolean[], $5::text[], $6::text[], $7::text[])
+         t(id, lease_no, tells, step, progress, abandoned) {_HELD}),
+quiet as (
+  update {{schema}}.x_jobs j set lease_until = now() + $3::interval
+   where j.id = any(array(select u.id from u where not u.tells)) returning j.id, j.lease_no),
+telling as (
+  update {{schema}}.x_jobs j
+     set lease_until = now() + $3::interval,
+         (running_step, progress, abandoned) = (
+           select u.step, coalesce(u.progress::json, j.progress), coalesce(u.abandoned, j.abandoned)
+             from u where u.id = j.id)
+   where j.id = any(array(select u.id from u where u.tells)) returning j.id, j.lease_no)
+select quiet.id, quiet.lease_no from quiet union all select telling.id, telling.lease_no from telling"""
 
 # The back-off counts from the lapse, whenever it is noticed.
 # Reads all running rows, which are as many as there are slots in the fleet, and all twins: those whose predecessor
@@ -161,39 +162,39 @@ class PostgresLeaseLink:
     async def open(self) -> None:
         """Connects, and prepares what a renewal needs, so that each of them takes one round trip from the first on."""
         self._links = Links(self._place.apart(), limit=_RENEW_LIMIT, hot=True, role="lease")
-        nothing = timedelta(0)
-        await self._links.fetch(self._sql(RENEW), [], [], nothing)
-        await self._links.fetch(self._sql(RENEW_TELLING), [], [], nothing, [], [], [])
+        await self._renew([], timedelta(0), frozenset())
 
     async def renew(self, beats: Sequence[Beat], lease: timedelta) -> list[BeatAnswer]:
         """See `LeaseLink.renew`. Raises `DriverUnavailable`, after which nothing is known of any of them."""
         assert self._links is not None, "the link is opened first"
-        links = self._links
         ordered = sorted({(beat.id, beat.lease_no): beat for beat in beats}.values(), key=lambda beat: beat.id)
-        telling = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) != _said(beat)]
-        quiet = [beat for beat in ordered if self._told.get((beat.id, beat.lease_no)) == _said(beat)]
-        held: set[tuple[UUID, int]] = set()
-        if quiet:
-            rows = await links.fetch(self._sql(RENEW), *_claims(quiet), lease)
-            held |= {(row["id"], row["lease_no"]) for row in rows}
-        for start in range(0, len(telling), _DETAIL_CHUNK):
-            chunk = telling[start : start + _DETAIL_CHUNK]
-            rows = await links.fetch(
-                self._sql(RENEW_TELLING),
-                *_claims(chunk),
-                lease,
-                [beat.step for beat in chunk],
-                [_progress_text(beat.progress) for beat in chunk],
-                [beat.error_code for beat in chunk],
-            )
-            held |= {(row["id"], row["lease_no"]) for row in rows}
-        missed = [beat for beat in ordered if (beat.id, beat.lease_no) not in held]
-        told = await fates(links, self._sql, [(beat.id, beat.lease_no) for beat in missed])
+        changed = [beat for beat in ordered if self._told.get(_claim(beat)) != _said(beat)]
+        held = await self._renew(ordered, lease, {_claim(beat) for beat in changed[:_DETAIL_CHUNK]})
+        for start in range(_DETAIL_CHUNK, len(changed), _DETAIL_CHUNK):
+            chunk = changed[start : start + _DETAIL_CHUNK]
+            await self._renew(chunk, lease, {_claim(beat) for beat in chunk})
+        missed = [claim for beat in ordered if (claim := _claim(beat)) not in held]
         answers = dict.fromkeys(held, BeatAnswer.HELD)
-        for beat, fate in zip(missed, told, strict=True):
-            answers[beat.id, beat.lease_no] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
-        self._told = {claim: _said(beat) for beat in ordered if (claim := (beat.id, beat.lease_no)) in held}
-        return [answers[beat.id, beat.lease_no] for beat in beats]
+        for claim, fate in zip(missed, await fates(self._links, self._sql, missed), strict=True):
+            answers[claim] = BeatAnswer.CANCELLED if fate.cancelled else BeatAnswer.LOST
+        self._told = {claim: _said(beat) for beat in ordered if (claim := _claim(beat)) in held}
+        return [answers[_claim(beat)] for beat in beats]
+
+    async def _renew(
+        self, beats: Sequence[Beat], lease: timedelta, tells: AbstractSet[tuple[UUID, int]]
+    ) -> set[tuple[UUID, int]]:
+        assert self._links is not None, "the link is opened first"
+        rows = await self._links.fetch(
+            self._sql(RENEW),
+            [beat.id for beat in beats],
+            [beat.lease_no for beat in beats],
+            lease,
+            [_claim(beat) in tells for beat in beats],
+            [beat.step for beat in beats],
+            [_progress_text(beat.progress) for beat in beats],
+            [beat.error_code for beat in beats],
+        )
+        return {(row["id"], row["lease_no"]) for row in rows}
 
     async def beat(self, beat: WorkerBeat) -> WorkerOrder:
         """See `Driver.beat`."""
@@ -210,8 +211,8 @@ def _said(beat: Beat) -> tuple[str | None, Progress | None, str | None]:
     return (beat.step, beat.progress, beat.error_code)
 
 
-def _claims(beats: Sequence[Beat]) -> tuple[list[UUID], list[int]]:
-    return [beat.id for beat in beats], [beat.lease_no for beat in beats]
+def _claim(beat: Beat) -> tuple[UUID, int]:
+    return (beat.id, beat.lease_no)
 
 
 def _progress_text(progress: Progress | None) -> str | None:

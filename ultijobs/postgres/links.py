@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 
 from ultijobs.errors import DriverUnavailable, Invariant
+from ultijobs.postgres.arrays import introduce_arrays
 from ultijobs.postgres.dsn import Dsn
 from ultijobs.postgres.faults import is_away, is_server_answer, unavailable
 
@@ -103,6 +104,7 @@ class Place:
                 raise
             self.gate.failed()
             raise unavailable(self.dsn, failure) from failure
+        introduce_arrays(connection)
         self.gate.passed()
         return connection
 

@@ -176,10 +176,10 @@ async def test_any_other_settlement_reads_its_rows(connection, state):
 async def test_a_renewal_reads_its_rows(connection):
     ids, lease_nos = await held(connection)
     n = len(ids)
-    plain = await cost(connection, leases.RENEW, ids, lease_nos, timedelta(seconds=30))
-    telling = await cost(
-        connection, leases.RENEW_TELLING, ids, lease_nos, timedelta(seconds=30), ["s"] * n, [None] * n, [None] * n
-    )
+    span = timedelta(seconds=30)
+    said = (["s"] * n, [None] * n, [None] * n)
+    plain = await cost(connection, leases.RENEW, ids, lease_nos, span, [False] * n, *said)
+    telling = await cost(connection, leases.RENEW, ids, lease_nos, span, [True] * n, *said)
     assert max(plain.rows, telling.rows) <= 100
     assert max(plain.buffers, telling.buffers) < 6_000
 

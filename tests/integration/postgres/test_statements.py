@@ -9,6 +9,8 @@ import asyncpg
 import pytest
 
 import ultijobs.postgres
+from ultijobs.postgres.dsn import Dsn
+from ultijobs.postgres.links import Place
 from ultijobs.postgres.sql import Sql
 
 STATEMENT = re.compile(r"\s*(with|select|insert|update|delete)\b", re.IGNORECASE)
@@ -43,5 +45,18 @@ async def test_every_statement_is_understood_by_a_migrated_database(module_url, 
     try:
         prepared = await connection.prepare(Sql("public")(ALL[name]))
         assert prepared.get_attributes() is not None
+    finally:
+        await connection.close()
+
+
+async def test_no_statement_makes_asyncpg_ask_about_types(module_url, monkeypatch):
+    async def asked(*_: object) -> None:
+        raise AssertionError("a statement takes or returns a type that the connection was not told about")
+
+    connection = await Place(Dsn.parse(module_url)).connect()
+    monkeypatch.setattr(asyncpg.connection.Connection, "_introspect_types", asked)
+    try:
+        for name, statement in ALL.items():
+            assert await connection.prepare(Sql("public")(statement)), name
     finally:
         await connection.close()
