@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from ultijobs import App
-from ultijobs_cli.demo import audit, incidents
+from ultijobs_cli.demo import audit, closing, incidents
 
 __all__ = ["CREATE_REPORTS", "AuditServices", "app", "services"]
 
@@ -35,23 +35,45 @@ on conflict (distribution, round) do update
 """
 
 
+REPORTED = """
+select count(*) as distributions, sum(files)::bigint as files, sum(bytes)::bigint as bytes
+  from audit_reports where round = $1
+"""
+
+CLOSE_ROUND = """
+insert into audit_rounds (round, distributions, closed_at) values ($1, $2, now())
+on conflict (round) do update set closed_at = excluded.closed_at
+"""
+
+
 @dataclass(frozen=True)
 class AuditServices:
     """The application's own connections, made once per process."""
 
     pool: asyncpg.Pool[asyncpg.Record]
 
-    async def store(self, report: audit.Report) -> None:
-        """Writes the report; once more is the same row again."""
-        await self.pool.execute(
-            STORE_REPORT,
-            report.distribution,
-            report.round,
-            report.version,
-            report.files,
-            report.bytes,
-            report.unlisted,
-        )
+    async def store(self, report: audit.Report, of: int) -> None:
+        """Writes the report; once more is the same row again. The last of a round publishes that it is."""
+        async with self.pool.acquire() as connection, connection.transaction():
+            # One after the other: whoever comes last sees the reports of all others.
+            await connection.execute("select pg_advisory_xact_lock(hashtext('audit_reports'), $1)", report.round)
+            await connection.execute(
+                STORE_REPORT,
+                report.distribution,
+                report.round,
+                report.version,
+                report.files,
+                report.bytes,
+                report.unlisted,
+            )
+            reported = await connection.fetchrow(REPORTED, report.round)
+            if reported is not None and reported["distributions"] == of:
+                totals = closing.Totals(round=report.round, **reported)
+                await app.publish(closing.AUDITED, totals, key=str(report.round), tx=connection)
+
+    async def close(self, totals: closing.Totals) -> None:
+        """Writes down when the round ended; once more is the same row again."""
+        await self.pool.execute(CLOSE_ROUND, totals.round, totals.distributions)
 
 
 @asynccontextmanager
@@ -65,4 +87,4 @@ def database_url() -> str:
     return os.environ["ULTIJOBS_DATABASE_URL"]
 
 
-app = App(jobs=[audit, incidents], lifespan=services, classify={json.JSONDecodeError: "terminal"})
+app = App(jobs=[audit, closing, incidents], lifespan=services, classify={json.JSONDecodeError: "terminal"})

@@ -19,10 +19,11 @@ CHUNK = 64
 
 
 class Audit(BaseModel):
-    """Which distribution to audit, and in which round of audits."""
+    """Which distribution to audit, and in which round of how many audits."""
 
     distribution: str
     round: int = Field(ge=1)
+    of: int = Field(default=0, ge=0)
 
 
 class Listing(BaseModel):
@@ -52,7 +53,7 @@ class Report(BaseModel):
 class Services(Protocol):
     """What the audit needs of its process."""
 
-    async def store(self, report: Report) -> None: ...
+    async def store(self, report: Report, of: int) -> None: ...
 
 
 class FileAltered(UltijobsError):
@@ -157,4 +158,4 @@ async def audit_distribution(input: Audit, step: Step, ctx: Context[Services]) -
         bytes=sum(tally.bytes for tally in tallies),
         unlisted=listing.unlisted,
     )
-    await step.run("report", ctx.services.store, report)
+    await step.run("report", ctx.services.store, report, input.of)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from ultijobs import App
 from ultijobs._queue.records import Enqueued
 from ultijobs_cli.demo.audit import Audit, audit_distribution
+from ultijobs_cli.demo.closing import Round, close_round
 
 __all__ = ["CREATE_ROUNDS", "begin"]
 
@@ -14,21 +15,26 @@ CREATE_ROUNDS = """
 create table if not exists audit_rounds (
   round         int         primary key,
   distributions int         not null,
-  begun_at      timestamptz not null default now()
+  begun_at      timestamptz not null default now(),
+  closed_at     timestamptz
 )
 """
 
 WRITE_ROUND = """
 insert into audit_rounds (round, distributions) values (:round, :distributions)
-on conflict (round) do update set distributions = excluded.distributions, begun_at = now()
+on conflict (round) do update set distributions = excluded.distributions, begun_at = now(), closed_at = null
 """
 
 
 async def begin(app: App[None], url: str, number: int, names: list[str]) -> list[Enqueued]:
-    """Enqueues one audit of each distribution. With SQLAlchemy the round is written down with them, or neither is."""
-    audits = [Audit(distribution=name, round=number) for name in names]
+    """Enqueues one audit of each distribution, and the job that waits for the last of them.
+
+    With SQLAlchemy the round is written down with them, or nothing is.
+    """
+    audits = [Audit(distribution=name, round=number, of=len(names)) for name in names]
+    closing = Round(round=number)
     if find_spec("sqlalchemy") is None or find_spec("greenlet") is None:
-        return await app.enqueue_many(audit_distribution, audits)
+        return [await app.enqueue(close_round, closing), *await app.enqueue_many(audit_distribution, audits)]
     from sqlalchemy import text  # noqa: PLC0415 - optional
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: PLC0415 - as above
 
@@ -36,6 +42,7 @@ async def begin(app: App[None], url: str, number: int, names: list[str]) -> list
     try:
         async with AsyncSession(engine) as session, session.begin():
             await session.execute(text(WRITE_ROUND), {"round": number, "distributions": len(names)})
-            return await app.enqueue_many(audit_distribution, audits, tx=session)
+            last = await app.enqueue(close_round, closing, tx=session)
+            return [last, *await app.enqueue_many(audit_distribution, audits, tx=session)]
     finally:
         await engine.dispose()

@@ -31,7 +31,7 @@ def installed() -> list[str]:
 
 
 async def enqueue_round(app: App[None], url: str, ledger: Ledger, names: list[str], first: int) -> list[UUID]:
-    """Enqueues one audit of each distribution; the ids are acknowledged when this returns."""
+    """Enqueues the jobs of one round; the ids are acknowledged when this returns."""
     ids = [answer.id for answer in await begin(app, url, first + ledger.rounds, names)]
     ledger.rounds += 1
     ledger.ids += ids

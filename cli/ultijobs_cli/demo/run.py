@@ -18,7 +18,7 @@ from ultijobs import App
 from ultijobs.errors import AppUnusable
 from ultijobs.postgres.embedded import EmbeddedServer
 from ultijobs.postgres.migrate import migrate
-from ultijobs_cli.demo import audit, home, incidents, outcome, rounds
+from ultijobs_cli.demo import audit, closing, home, incidents, outcome, rounds
 from ultijobs_cli.demo.app import CREATE_REPORTS
 from ultijobs_cli.demo.beginning import CREATE_ROUNDS
 from ultijobs_cli.demo.fleet import Fleet, fleet
@@ -73,7 +73,7 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
         started_at = await connection.fetchval("select now()")
         ledger, first_round = rounds.Ledger(), await outcome.last_round(connection) + 1
         async with fleet(url, workers=options.workers, log=directory / "worker.log") as running:
-            app = await stack.enter_async_context(App(jobs=[audit, incidents], driver=url))
+            app = await stack.enter_async_context(App(jobs=[audit, closing, incidents], driver=url))
             stage = Stage(app, url, connection, running, ledger, first_round, tell)
             tell(f"{options.workers} workers start; their log is {running.log}")
             await working(stage, options.workers, started_at)
@@ -169,7 +169,7 @@ async def finished(stage: Stage, ids: list[UUID], end: float | None) -> bool:
         if now - told >= 1.0 or over or not at.unfinished:
             told = now
             stage.tell(
-                f"round {stage.ledger.rounds}  audited {len(ids) - at.unfinished}/{len(ids)} distributions  "
+                f"round {stage.ledger.rounds}  audited with {len(ids) - at.unfinished}/{len(ids)} jobs  "
                 f"{at.files:,} files, {at.bytes / 1e6:,.0f} MB in all"
             )
         if over or not at.unfinished:
