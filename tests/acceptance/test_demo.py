@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +19,14 @@ DEMO = [sys.executable, "-m", "ultijobs_cli", "demo", "--headless"]
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of the demo's own; nothing may still run in it when the test is over."""
-    folder = tmp_path_factory.mktemp("demo")
-    yield folder
-    assert running_in(folder) == []
+def home() -> Iterator[Path]:
+    """A folder of the demo's own; nothing may still run in it when the test is over.
+
+    Not below pytest's folder, which every run of pytest closes to other accounts, the server's included.
+    """
+    with tempfile.TemporaryDirectory(prefix="ultijobs-demo-") as folder:
+        yield Path(folder)
+        assert running_in(Path(folder)) == []
 
 
 def running_in(folder: Path) -> list[list[str]]:

