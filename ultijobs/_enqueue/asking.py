@@ -75,8 +75,11 @@ class Asker:
         asked, tx = self._begin(handle, options, sync=True, call=call)
         jobs = [self._row(handle, each, asked) for each in inputs]
         if tx is not None:
-            run = self._opening.with_tx_sync if kind_of(tx) in SYNC else self._opening.call_sync
-            return run(lambda driver: self._joining(driver, jobs, tx, asked), call=call)
+            if kind_of(tx) not in SYNC:
+                return self._opening.call_sync(lambda driver: self._joining(driver, jobs, tx, asked), call=call)
+            return self._opening.with_tx_sync(
+                lambda driver: self._joining(driver, jobs, tx, asked), call=call, opens=self._outbox is None
+            )
         if len(jobs) == 1:
             answer = self._opening.call_sync(lambda _: self._opening.store(jobs[0]), call=call)
             return [_judged(answer, jobs[0], asked)]

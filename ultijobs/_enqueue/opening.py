@@ -169,10 +169,14 @@ class Opening:
         loop = self._home_for_sync()
         return wait(work(self.driver), loop)
 
-    def with_tx_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
-        """Runs `work` on the caller's own thread, which its connection belongs to; it opens as `call_sync` does."""
+    def with_tx_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str, opens: bool = True) -> T:
+        """Runs `work` on the caller's own thread, which its connection belongs to; it opens as `call_sync` does.
+
+        Without `opens` the driver is left as it is: `work` has no use for its connections.
+        """
         _refuse_a_running_loop(call)
-        self._home_for_sync()
+        if opens:
+            self._home_for_sync()
         return at_once(work(self.driver))
 
     def enter_sync(self) -> None:

@@ -236,6 +236,23 @@ async def test_a_queue_that_is_away_costs_no_row_a_try(app, connection, outbox, 
     assert len(lines("jobs.database.away")) == 1
 
 
+async def test_a_relay_whose_connections_are_cut_again_and_again_publishes_each_row_once(
+    app, connection, outbox, jobs, relaying, pg_url
+):
+    relaying(batch=5, claim_lease="1s")
+    killer = await asyncpg.connect(pg_url)
+    for number in range(10):
+        await stage(app, connection, *(f"{number}-{part}" for part in range(10)))
+        await killer.execute(CUT)
+    await killer.close()
+    await eventually(lambda: all_published(outbox), within=20)
+    keys = await jobs()
+    assert len(keys) == len(set(keys)) == 100
+
+
+CUT = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ultijobs-relay'"
+
+
 # -- stopping --------------------------------------------------------------------------------------------
 async def test_a_stop_waits_for_the_pass_and_its_mark(app, connection, outbox, queue, relaying):
     publishing = asyncio.Event()

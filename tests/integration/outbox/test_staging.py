@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import psycopg
 import pytest
 
 from tests.integration.outbox.conftest import Mail, send
 from tests.support.eventually import eventually
+from ultijobs import App
 from ultijobs.errors import Invariant, PayloadInvalid
 
 
@@ -57,6 +61,17 @@ async def test_a_conflict_that_cannot_be_known_yet_is_refused_as_an_option(app, 
         await caller.enqueue(send, Mail(to="a"), on_conflict="error")
     await caller.commit()
     assert (await outbox.rows()).rows == []
+
+
+async def test_a_sync_program_stages_also_while_the_queue_is_away(app_url, outbox):
+    staging = App(jobs=[send], driver="postgresql://postgres@127.0.0.1:1/nowhere", outbox=app_url)
+
+    def program() -> None:
+        with psycopg.connect(app_url) as connection:
+            staging.enqueue_sync(send, Mail(to="a"), tx=connection)
+
+    await asyncio.to_thread(program)
+    assert [row.state for row in (await outbox.rows()).rows] == ["staged"]
 
 
 async def _all_published(outbox) -> bool:
