@@ -156,7 +156,8 @@ def _problem(item: object, depth: int, *, exact: bool) -> str | None:  # noqa: P
     if is_nonfinite(item):
         return f"is {item!r}, which JSON does not carry"
     if (type(item) not in _PLAIN) if exact else (not isinstance(item, _PLAIN)):
-        return f"is a {type(item).__qualname__}, which JSON does not carry"
+        kind = type(item).__qualname__
+        return f"is {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}, which JSON does not carry"
     if isinstance(item, str):
         point = unstorable(item)
         return None if point is None else f"holds {point}, {_NOWHERE}"

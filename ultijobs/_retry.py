@@ -86,12 +86,21 @@ class RetryPolicy:
 
 
 class Terminal(UltijobsError):
-    """Raise it in a handler to stop the job at this attempt, whatever the policy allows."""
+    """Raise it in a handler to stop the job at this attempt, whatever the policy allows.
+
+    The cause is a text, or the exception that shows that no further attempt can end otherwise.
+    """
 
     code = "X_TERMINAL"
     title = "The handler stopped the job"
     retry = "terminal"
     default_fix = "mend the cause, then ultijobs jobs retry ID"
+
+    def __init__(
+        self, cause: str | BaseException, *, fix: str | None = None, meta: Mapping[str, object] | None = None
+    ) -> None:
+        said = f"{type(cause).__name__}: {cause}" if isinstance(cause, BaseException) else cause
+        super().__init__(said, fix=fix, meta=meta)
 
 
 class RetryAfter(UltijobsError):

@@ -230,7 +230,9 @@ def _maker(given: str | Driver | None, schema: str) -> Callable[[], Driver]:
             return given
         settings = _settings.load()
         if settings.database_url is None:
-            raise DriverUnavailable("no database is set", fix="export ULTIJOBS_DATABASE_URL=postgresql://USER@HOST/DB")
+            raise DriverUnavailable(
+                "no database is set", fix="export ULTIJOBS_DATABASE_URL=postgresql://USER@HOST/DB (or embedded:DIR)"
+            )
         chosen = settings.schema if schema == "public" and settings.schema is not None else schema
         return driver_for(settings.database_url, composing.schema(chosen))
 

@@ -38,9 +38,19 @@ def _everywhere(*names: str, help: str, metavar: str | None = None) -> Any:
 
 
 _COMMON: Final = (
-    ("database_url", str | None, None, _everywhere("--database-url", metavar="URL", help="The queue's database.")),
-    ("schema", str | None, None, _everywhere("--schema", metavar="NAME", help="The schema its tables are in.")),
-    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application.")),
+    (
+        "database_url",
+        str | None,
+        None,
+        _everywhere("--database-url", metavar="URL", help="The queue's database; else ULTIJOBS_DATABASE_URL."),
+    ),
+    (
+        "schema",
+        str | None,
+        None,
+        _everywhere("--schema", metavar="NAME", help="The schema its tables are in; else ULTIJOBS_SCHEMA, public."),
+    ),
+    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application; else ULTIJOBS_APP.")),
     ("json", bool, False, _everywhere("--json", help="Print exactly one JSON object.")),
     ("json_lines", bool, False, _everywhere("--json-lines", help="Print one JSON object per row.")),
     (

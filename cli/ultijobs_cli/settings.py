@@ -28,7 +28,8 @@ def database(flags: Flags) -> tuple[str, str]:
 def no_database() -> CliBadFlag:
     """The answer where neither a setting nor the application names a database."""
     return CliBadFlag(
-        "no database is named", fix="give --database-url postgresql://USER@HOST/DB, or set ULTIJOBS_DATABASE_URL"
+        "no database is named",
+        fix="give --database-url, or set ULTIJOBS_DATABASE_URL, to postgresql://USER@HOST/DB or embedded:DIR",
     )
 
 

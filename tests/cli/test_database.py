@@ -62,6 +62,18 @@ def test_a_driver_that_cannot_be_used_is_exit_4(tmp_path: Path, url: str) -> Non
     assert done.json["findings"][0]["fix"]
 
 
+def test_a_database_that_does_not_exist_is_answered_with_how_it_is_made(tmp_path: Path, pg_url: str) -> None:
+    done = Shop(tmp_path, f"{pg_url}_nowhere").run("migrate")
+    assert done.code == 4
+    assert "fix: make the database with createdb" in done.err
+
+
+def test_an_enqueue_without_the_input_that_its_job_takes_asks_for_it(tmp_path: Path, pg_url: str) -> None:
+    done = Shop(tmp_path, pg_url).run("jobs", "enqueue", "ship")
+    assert done.code == 2
+    assert "--input: is missing, and job ship takes one" in done.err
+
+
 def test_without_tables_every_command_names_both_versions_and_the_way_out(tmp_path: Path, empty_pg_url: str) -> None:
     shop = Shop(tmp_path, empty_pg_url)
     for words in [*READS[:2], ENQUEUE, ["worker"], ["tui", "--once"]]:

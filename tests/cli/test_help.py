@@ -66,3 +66,14 @@ def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
 def test_the_version_is_data_too(cli: Cli) -> None:
     assert cli("--version").out.startswith("ultijobs ")
     assert set(cli("--version", "--json").data) == {"version"}
+
+
+def test_the_global_options_name_their_variables(cli: Cli) -> None:
+    shown = cli("stats", "--help").out
+    for variable in ("ULTIJOBS_DATABASE_URL", "ULTIJOBS_SCHEMA", "ULTIJOBS_APP"):
+        assert variable in shown
+
+
+def test_a_code_that_resembles_none_is_answered_with_the_list(cli: Cli) -> None:
+    assert cli("explain", "X_NOPE").err.splitlines()[1] == "fix: ultijobs explain"
+    assert cli("explain", "X_JOB_LEASE_LOT").err.splitlines()[1] == "fix: ultijobs explain X_JOB_LEASE_LOST"

@@ -253,6 +253,20 @@ async def test_the_end_of_a_lease_is_told(harness: Harness, inspector: Inspector
     assert "lease ended" in (why.holder or "")
 
 
+async def test_a_job_of_a_killed_worker_waits_for_one_that_lives(harness: Harness, inspector: Inspector) -> None:
+    claimed = await put_and_take(harness)
+    await harness.driver.beat(beat((await inspector.job(claimed.id)).row.worker_id or ""))
+    await harness.crash(claimed)
+    assert (await inspector.why(claimed.id)).frees == "ultijobs worker --queues default"
+    await harness.driver.beat(beat("another"))
+    assert (await inspector.why(claimed.id)).frees == "another worker takes it back at its next look"
+
+
+async def test_a_dead_job_names_its_error_beside_the_reason(harness: Harness, inspector: Inspector) -> None:
+    why = await inspector.why(await bring_to(harness, JobState.DEAD))
+    assert why.holder == "terminal, X_BROKEN"
+
+
 async def test_a_state_of_a_newer_release_is_told_as_that(harness: Harness, inspector: Inspector) -> None:
     job = await put(harness)
     await harness.write_state(job, "archived")

@@ -77,3 +77,10 @@ def test_a_value_that_holds_itself_is_refused():
     loop.append(loop)
     with pytest.raises(PayloadInvalid, match="deeper"):
         encode(loop, what="output")
+
+
+def test_what_cannot_be_stored_is_named_in_plain_words():
+    with pytest.raises(PayloadInvalid, match="is an object, which"):
+        encode(object(), what="the result")
+    with pytest.raises(PayloadInvalid, match="is a set, which"):
+        encode(set(), what="the result")

@@ -66,3 +66,8 @@ def test_a_usable_retry_after_says_its_seconds_and_survives_pickling():
 def test_the_errors_to_raise_have_codes_that_can_be_explained():
     assert CATALOGUE["X_TERMINAL"] is Terminal
     assert CATALOGUE["X_RETRY_AFTER"] is RetryAfter
+
+
+def test_an_exception_as_the_cause_keeps_its_class():
+    error = pickle.loads(pickle.dumps(Terminal(KeyError("org"))))
+    assert (str(error), Terminal("no").cause) == ("X_TERMINAL: KeyError: 'org'", "no")

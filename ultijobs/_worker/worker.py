@@ -157,7 +157,7 @@ class Worker:
         emit(
             logging.INFO,
             "jobs.worker.started",
-            f"serving {', '.join(me.queues)} with {me.concurrency} slots, {len(me.names)} jobs",
+            f"serving {', '.join(me.queues)} (slots: {me.concurrency}, kinds of job: {len(me.names)})",
             worker_id=me.worker_id,
         )
         background = {

@@ -48,6 +48,8 @@ class UltijobsError(Exception):
         self.cause = cause
         self.fix = self.default_fix if fix is None else fix
         self.meta: dict[str, object] = dict(meta or {})
+        if fix is not None or self.default_fix is not UltijobsError.default_fix:
+            self.add_note(f"fix: {self.fix}")  # Python's own traceback shows it below the cause.
 
     def __str__(self) -> str:
         return f"{self.code}: {self.cause}"

@@ -54,7 +54,7 @@ from ultijobs.inspection.policies import policy_of, remaining_delays
 from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact
 from ultijobs.inspection.scheduled import Scheduled
-from ultijobs.inspection.why import Gates, explain
+from ultijobs.inspection.why import Gates, explain, lapsed
 
 __all__ = ["Inspector"]
 
@@ -170,10 +170,11 @@ class Inspector(Scheduled):
         """Why the job is where it is, since when, who holds it and what frees it. Raises `JobUnknown`."""
         row = await self._row(id, tenant)
         steps = await self._store.steps(row.run_id) if row.state == JobState.SUSPENDED else []
+        now = await self._store.now()
         gates = Gates((), ())
-        if row.waiting_on in _GATED:
+        if row.waiting_on in _GATED or lapsed(row, now):
             gates = Gates(await self._store.queues(), await self._store.workers())
-        return explain(row, steps, gates, await self._store.now())
+        return explain(row, steps, gates, now)
 
     async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:
         """Stopped jobs grouped by stop reason and fingerprint, the largest first."""

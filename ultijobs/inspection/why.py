@@ -12,7 +12,7 @@ from ultijobs._queue.views import JobRow, QueueRow, WaitingOn, WorkerRow
 from ultijobs.inspection.commands import instant
 from ultijobs.inspection.models import Why
 
-__all__ = ["Gates", "explain"]
+__all__ = ["Gates", "explain", "lapsed"]
 
 _LIVE_WORKERS = frozenset({"healthy", "idle", "wedged"})
 
@@ -36,6 +36,11 @@ def explain(row: JobRow, steps: Sequence[StepRecord], gates: Gates, now: datetim
     """Holder, since and the way out, for the reason that the store gave for this row."""
     since, holder, frees = _told(_Case(row, steps, gates, now), row.waiting_on)
     return Why(row.id, row.state, row.waiting_on, since, holder, frees)
+
+
+def lapsed(row: JobRow, now: datetime) -> bool:
+    """True when the row runs on a claim whose lease has ended: nobody keeps it, and any worker takes it back."""
+    return row.state == JobState.RUNNING and row.lease_until is not None and row.lease_until < now
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,11 @@ def _unserved(case: _Case) -> _Told:
         holder = f"no worker serves queue {row.queue}"
     else:
         holder = "no worker is running"
-    return row.due_at, holder, shlex.join(["ultijobs", "worker", "--queues", row.queue])
+    return row.due_at, holder, _start(row.queue)
+
+
+def _start(queue: str) -> str:
+    return shlex.join(["ultijobs", "worker", "--queues", queue])
 
 
 def _busy(case: _Case) -> _Told:
@@ -123,9 +132,9 @@ def _ungated(case: _Case) -> _Told:
     row = case.row
     stopped_at = row.finished_at or row.updated_at
     told: Mapping[str, _Told] = {
-        JobState.RUNNING: _running(row, case.now),
-        JobState.DEAD: (stopped_at, row.stop_reason, f"ultijobs jobs retry {row.id}"),
-        JobState.FAILED: (stopped_at, row.stop_reason, f"ultijobs jobs retry {row.id}"),
+        JobState.RUNNING: _running(case),
+        JobState.DEAD: (stopped_at, _stopped_by(row), f"ultijobs jobs retry {row.id}"),
+        JobState.FAILED: (stopped_at, _stopped_by(row), f"ultijobs jobs retry {row.id}"),
         JobState.CANCELLED: (stopped_at, row.cancel_reason, f"ultijobs jobs retry {row.id}"),
         JobState.DONE: (stopped_at, None, "nothing: it is done"),
         JobState.READY: (row.due_at, None, "a worker claims it at its next poll"),
@@ -136,8 +145,17 @@ def _ungated(case: _Case) -> _Told:
     return told.get(row.state, (row.updated_at, newer, f"ultijobs jobs show {row.id}"))
 
 
-def _running(row: JobRow, now: datetime) -> _Told:
+def _stopped_by(row: JobRow) -> str | None:
+    return ", ".join(filter(None, (row.stop_reason, row.error_code))) or None
+
+
+def _running(case: _Case) -> _Told:
+    row = case.row
     since = row.started_at or row.updated_at
-    if row.lease_until is not None and row.lease_until < now:
-        return since, f"worker {row.worker_id}, whose lease ended", "ultijobs workers ls"
+    if lapsed(row, case.now):
+        holder = f"worker {row.worker_id}, whose lease ended"
+        # A worker that was killed looks alive until its beats are missed, and takes nothing back from itself.
+        if any(w.state in _LIVE_WORKERS and w.worker_id != row.worker_id for w in case.gates.workers):
+            return since, holder, "another worker takes it back at its next look"
+        return since, f"{holder}; no other worker is running", _start(row.queue)
     return since, f"worker {row.worker_id}", f"ultijobs jobs cancel {row.id}"

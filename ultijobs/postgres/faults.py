@@ -55,7 +55,15 @@ def is_server_answer(failure: BaseException) -> bool:
 def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:
     """The failure as users see it: where, and why, without a password."""
     reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
-    return DriverUnavailable(f"{dsn.shown} does not answer: {reason}", meta={"url": dsn.shown})
+    return DriverUnavailable(f"{dsn.shown} does not answer: {reason}", fix=_fix(failure), meta={"url": dsn.shown})
+
+
+def _fix(failure: BaseException) -> str | None:
+    if isinstance(failure, asyncpg.InvalidCatalogNameError):
+        return "make the database with createdb, or name another one in the address"
+    if isinstance(failure, asyncpg.InvalidAuthorizationSpecificationError):
+        return "correct the user and the password in the address"
+    return None
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def tui(
     serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser.", hidden=True)] = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Opens the cockpit: what is stuck, since when, why, what to press.
+    """Opens the cockpit: what is stuck, and why.
 
     $ ultijobs tui
     $ ultijobs tui --read-only --where queue:billing

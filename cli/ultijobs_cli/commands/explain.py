@@ -39,7 +39,7 @@ def explain(
     wanted = wanted if wanted.startswith("X_") else f"X_{wanted}"
     known = CODES.get(wanted)
     if known is None:
-        near = get_close_matches(wanted, CODES, 1, 0.4)
+        near = get_close_matches(wanted, CODES, 1, 0.75)
         raise DeclarationUnknown(
             f"no error has the code {code!r}", fix=f"ultijobs explain {near[0]}" if near else "ultijobs explain"
         )

@@ -53,7 +53,10 @@ def _pairs(row: JobRow, now: datetime) -> list[tuple[str, str | None]]:
         ("id", str(row.id)),
         ("run", str(row.run_id) if row.run_id != row.id else None),
         ("state", row.state),
-        ("stopped by", " ".join(filter(None, (row.stop_reason, row.error_code, row.fingerprint))) or None),
+        (
+            "stopped by" if row.stop_reason else "failed with",
+            " ".join(filter(None, (row.stop_reason, row.error_code, row.fingerprint))) or None,
+        ),
         ("waits for", None if row.waiting_on is None else str(row.waiting_on)),
         ("behind", None if row.behind is None else str(row.behind)),
         ("queue", row.queue),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ultijobs.errors import DeclarationUnknown
+from ultijobs.errors import DeclarationUnknown, ValidationFailed
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import within_reach
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["enqueue"]
 
+_EXAMPLE = """'{"org_id": "o-1"}'"""
+
 
 async def enqueue(
     call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")],
     input: Annotated[
-        str, typer.Option("--input", metavar="JSON", help="The input; @FILE reads a file, - reads stdin.")
-    ] = "null",
+        str | None, typer.Option("--input", metavar="JSON", help="The input; @FILE reads a file, - reads stdin.")
+    ] = None,
     delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help="Due after this: 5m.")] = None,
     run_at: Annotated[str | None, typer.Option("--run-at", metavar="TIME", help="Due at this instant.")] = None,
     priority: Annotated[
@@ -52,7 +54,7 @@ async def enqueue(
     """
     from ultijobs import Actor  # noqa: PLC0415 - the commands that read do without pydantic
 
-    text = json_text("--input", input, """'{"org_id": "o-1"}'""")
+    text = json_text("--input", "null" if input is None else input, _EXAMPLE)
     wishes: dict[str, Any] = {
         "delay": options.span_of("--delay", delay),
         "run_at": options.instant_of("--run-at", run_at),
@@ -65,7 +67,12 @@ async def enqueue(
         raise options.bad("--run-at", "goes against --delay", "give one of them")
     app = load_app(call)
     handle = _handle(app, name)
-    validated = handle.validate(text)
+    try:
+        validated = handle.validate(text)
+    except ValidationFailed as error:
+        if input is not None:
+            raise
+        raise options.bad("--input", f"is missing, and job {name} takes one", f"write --input {_EXAMPLE}") from error
     async with within_reach(app.driver.url):
         await app.open("cli")
     try:

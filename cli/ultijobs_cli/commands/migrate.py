@@ -54,7 +54,9 @@ async def migrate(
     at = migrations.target()
     what = f"applied {wording.plural(len(applied), 'migration')}" if applied else "nothing to do"
     declared = 0 if app is None else len(app.registry.jobs)
-    summary = f"{what}; schema {schema} is at version {at}" + (f"; {declared} jobs declared" if app else "")
+    summary = f"{what}; schema {schema} is at version {at}" + (
+        f"; {wording.plural(declared, 'job')} declared" if app else ""
+    )
     return Report(
         summary, {"schema": schema, "version": at, "applied": applied, "declared": declared}, [Paragraph(summary)]
     )

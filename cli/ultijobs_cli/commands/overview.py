@@ -58,7 +58,9 @@ async def causes(
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="At most so many causes.")] = 50,
     watch: options.Watch = False,
 ) -> Report:
-    """Groups what stopped by its cause, so that one mend is one retry.
+    """Groups what stopped by its cause.
+
+    One mend is one retry: `jobs retry --where "fp:FP"`.
 
     $ ultijobs causes
     $ ultijobs causes --queue billing

@@ -29,11 +29,11 @@ def relay(
         str | None, typer.Option("--name", metavar="NAME", help="Shown as claimed_by; without it, host and pid.")
     ] = None,
 ) -> Report:
-    """Publishes the outbox of an application into its queue; any number of relays may run.
+    """Publishes the outbox of an application into its queue.
 
-    Workers do the same beside their jobs, unless they are started with --no-relay. It waits for databases that are
-    away. SIGTERM or the first ctrl-c ends it after the batch under way, exit 0; a second signal gives that back at
-    once, exit 130.
+    Any number of relays may run. Workers do the same beside their jobs, unless they are started with --no-relay. It
+    waits for databases that are away. SIGTERM or the first ctrl-c ends it after the batch under way, exit 0; a second
+    signal gives that back at once, exit 130.
 
     $ ultijobs relay --app shop.main:app
     $ ultijobs relay --app shop.main:app --lease 10s --log-format json

@@ -281,6 +281,13 @@ async def test_a_plan_says_what_it_refuses_and_that_later_rows_are_left_alone() 
     assert "2: X_JOB_DUPLICATE (1), X_JOB_UNKNOWN (1)" in text
 
 
+async def test_a_warning_is_shown_whole_on_a_narrow_screen() -> None:
+    warned = await plan(warnings=("every attempt fails the same way until the code or the data change",))
+    lines = said(plan_lines(warned, 44)).splitlines()
+    [first] = [at for at, text in enumerate(lines) if text.startswith(" ! ")]
+    assert lines[first].removeprefix(" ! ") + " " + lines[first + 1].strip() == warned.warnings[0]
+
+
 async def test_pace_is_told_when_there_is_more_than_one_batch() -> None:
     paced = await plan(options=PlanOptions(pause=timedelta(seconds=1)))
     assert "500 per batch, 1s between (about 7s)" in said(plan_lines(paced, 100))

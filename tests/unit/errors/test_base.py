@@ -1,6 +1,7 @@
 """Errors: a code of their own, a cause, one line that mends it."""
 
 import pickle
+import traceback
 
 import pytest
 
@@ -42,3 +43,10 @@ def test_an_error_survives_pickling():
     again = pickle.loads(pickle.dumps(error))
     assert (again.cause, again.fix, again.existing_id, again.state) == ("taken", error.fix, "1", "ready")
     assert again.lines()[:2] == ("X_JOB_DUPLICATE: taken", "fix: ultijobs jobs show ID")
+
+
+def test_a_traceback_shows_the_line_that_mends_it():
+    shown = traceback.format_exception_only(Invariant("broken", fix="turn it off and on"))
+    assert shown[-1] == "fix: turn it off and on\n"
+    foreign = type("Mine", (UltijobsError,), {"code": "SHOP_FOREIGN"})
+    assert len(traceback.format_exception_only(foreign("broken"))) == 1

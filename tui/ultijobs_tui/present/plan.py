@@ -46,7 +46,8 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
     if plan.action is Action.RETRY and (plan.reruns or plan.replays):
         lines.append(_fact("runs again", ", ".join(plan.reruns) or "what comes after the stored steps"))
         lines.append(_fact("replays", ", ".join(plan.replays) or "nothing: no stored step is kept"))
-    lines += [line(Span(" ! ", Tone.WARN), Span(warning, Tone.WARN)) for warning in plan.warnings]
+    for warning in plan.warnings:
+        lines += _warning(warning, width)
     if plan.options.pause and plan.matched.value > plan.options.batch:
         lines.append(_fact("pace", _pace(plan.matched.value, plan.options.batch, plan.options.pause)))
     return [*lines, *command_lines(plan.equivalent, width)]
@@ -76,6 +77,11 @@ def _jobs(plan: Plan) -> list[Line]:
     if plan.samples:
         lines.append(_fact("samples", "  ".join(fmt.short_id(job) for job in plan.samples)))
     return lines
+
+
+def _warning(text: str, width: int) -> list[Line]:
+    first, *rest = textwrap.wrap(text, max(20, width - 4)) or [""]
+    return [line(Span(f" {mark} {part}", Tone.WARN)) for mark, part in [("!", first), *((" ", part) for part in rest)]]
 
 
 def _refusals(plan: Plan) -> str:

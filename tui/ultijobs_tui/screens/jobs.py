@@ -52,7 +52,7 @@ class JobsScreen(CockpitScreen):
 
     def crumb(self) -> Line:
         page = self._frame.page if self._frame else None
-        rows = "" if page is None else f"{len(page.rows)} rows   "
+        rows = "" if page is None else f"{len(page.rows)} row{'' if len(page.rows) == 1 else 's'}   "
         more = " (pgdn next)" if page is not None and page.next else ""
         shown = Span(self._where, Tone.ACCENT) if self._where else Span("all jobs", Tone.PLAIN)
         parts: list[str | Span] = [" ", Span("filter ", Tone.MUTED), shown]

@@ -88,7 +88,7 @@ class WhyDialog(TextDialog):
     """Why a job is where it is; stays up to date while it is open."""
 
     def __init__(self, id: UUID) -> None:
-        super().__init__("Why is this job not running?", [], "")
+        super().__init__("Why is this job where it is?", [], "")
         self._job = id
 
     def needs(self) -> Needs:
