@@ -44,6 +44,8 @@ class Enqueuer:
         if not jobs:
             return []
         refuse_unstorable(jobs)
+        if len(jobs) == 1 and tx is None and not again:
+            return await self._own(jobs)
         kept, double_of = distinct(jobs)
         if tx is not None:
             answers = await self._joined(kept, await connection_of(tx))

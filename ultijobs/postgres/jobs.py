@@ -130,7 +130,7 @@ async def insert(
                 if row["id"] is None:
                     unanswered.append(by_id[asked])
                 else:
-                    answers[asked] = _enqueued(row)
+                    answers[asked] = _enqueued(by_id[asked], row)
         left = unanswered
         if not left:
             return [answers[job.id] for job in jobs]
@@ -143,7 +143,7 @@ async def _insert_one(connection: Joined, sql: Sql, job: NewJob, tell: frozenset
             sql(ENQUEUE), *_texts(job), "tell" if job.queue in tell else "hush", timeout=limit
         )
         if rows:
-            return _enqueued(rows[0])
+            return _enqueued(job, rows[0])
     raise _unsettled(job)
 
 
@@ -181,13 +181,10 @@ def columns(jobs: Sequence[NewJob]) -> list[list[str | None]]:
     return [list(column) for column in zip(*map(_texts, jobs), strict=True)]
 
 
-def _enqueued(row: Any) -> Enqueued:
-    return Enqueued(
-        id=UUID(row["id"]),
-        run_id=UUID(row["run_id"]),
-        deduped=row["origin"] == "held",
-        state=JobState(row["state"]),
-    )
+def _enqueued(asked: NewJob, row: Any) -> Enqueued:
+    if row["origin"] == "new":
+        return Enqueued(asked.id, asked.id, deduped=False, state=JobState(row["state"]))
+    return Enqueued(UUID(row["id"]), UUID(row["run_id"]), deduped=True, state=JobState(row["state"]))
 
 
 def _unsettled(job: NewJob) -> DriverUnavailable:

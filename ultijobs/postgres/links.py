@@ -7,7 +7,8 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
@@ -109,7 +110,7 @@ class Place:
         return connection
 
 
-class _Held:
+class Held:
     """An open connection and when its plans are due to be made anew."""
 
     __slots__ = ("connection", "replan_at")
@@ -142,7 +143,7 @@ class Links:
         self._hot: Final = hot
         self._role: Final = role
         self._read_only: Final = read_only
-        self._idle: Final[deque[_Held]] = deque()
+        self._idle: Final[deque[Held]] = deque()
         self._turns: Final = asyncio.Semaphore(size)
         self._ending: Final[set[asyncio.Task[None]]] = set()
         self._closed = False
@@ -161,28 +162,48 @@ class Links:
         row = await self.fetchrow(statement, *arguments, limit=limit)
         return None if row is None else row[0]
 
-    @asynccontextmanager
-    async def single(self) -> AsyncGenerator[Connection[Record]]:
+    def single(self) -> AbstractAsyncContextManager[Connection[Record]]:
         """A connection for one statement, which is its own transaction."""
-        async with self.hold() as connection:
-            if not self._place.dsn.pgbouncer:
-                yield connection
-                return
-            # A pooler may take the server away between the messages of one statement, but not inside a transaction.
-            async with connection.transaction(readonly=self._read_only):
-                yield connection
+        # A pooler may take the server away between the messages of one statement, but not inside a transaction.
+        return self.transaction(readonly=self._read_only) if self._place.dsn.pgbouncer else self.hold()
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncGenerator[Connection[Record]]:
+    async def transaction(self, *, readonly: bool = False) -> AsyncGenerator[Connection[Record]]:
         """A connection with an open transaction: commits at the end, rolls back on an exception."""
-        async with self.hold() as connection, connection.transaction():
+        async with self.hold() as connection, connection.transaction(readonly=readonly):
             yield connection
 
-    @asynccontextmanager
-    async def hold(self) -> AsyncGenerator[Connection[Record]]:
+    def hold(self) -> AbstractAsyncContextManager[Connection[Record]]:
         """A connection for the block alone. Raises `DriverUnavailable` when none is to be had in time."""
+        return _Turn(self)
+
+    async def take(self) -> Held:
+        """As `hold`, for a caller that gives it back by itself."""
         if self._closed:
             raise Invariant("this driver is closed", fix="open it first: `async with app:`")
+        if self._turns.locked():
+            await self._wait()
+        else:
+            await self._turns.acquire()
+        try:
+            return await self._ready()
+        except BaseException:
+            self._turns.release()
+            raise
+
+    def give_back(self, held: Held, failure: BaseException | None) -> None:
+        """Keeps the connection if `failure` leaves it usable; raises `DriverUnavailable` for one of the database."""
+        try:
+            if failure is None:
+                self._keep(held)
+                return
+            self._after(held, failure)
+        finally:
+            self._turns.release()
+        if isinstance(failure, Exception) and is_away(failure):
+            raise unavailable(self._place.dsn, failure) from failure
+
+    async def _wait(self) -> None:
         try:
             # Not wait_for: before Python 3.12 it can swallow the cancellation of a caller whose turn has come.
             async with asyncio.timeout(WAIT_WITHIN):
@@ -191,18 +212,6 @@ class Links:
             raise DriverUnavailable(
                 f"{self._place.dsn.shown}: all connections of this kind were busy for {WAIT_WITHIN:g} s"
             ) from None
-        try:
-            held = await self._ready()
-            try:
-                yield held.connection
-            except BaseException as failure:
-                self._after(held, failure)
-                if isinstance(failure, Exception) and is_away(failure):
-                    raise unavailable(self._place.dsn, failure) from failure
-                raise
-            self._keep(held)
-        finally:
-            self._turns.release()
 
     async def close(self) -> None:
         """Closes what is open; a connection in use is closed when its user lets go of it."""
@@ -211,7 +220,7 @@ class Links:
             self._discard(self._idle.pop())
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def _ready(self) -> _Held:
+    async def _ready(self) -> Held:
         while self._idle:
             held = self._idle.pop()
             if not held.connection.is_closed():
@@ -220,9 +229,9 @@ class Links:
         connection = await self._place.connect(
             role=self._role, limit=self._limit, hot=self._hot, read_only=self._read_only
         )
-        return _Held(connection)
+        return Held(connection)
 
-    async def _replan(self, held: _Held) -> None:
+    async def _replan(self, held: Held) -> None:
         """Drops generic plans that were made when the tables looked different."""
         if not self._hot or self._place.dsn.pgbouncer or time.monotonic() < held.replan_at:
             return
@@ -235,23 +244,41 @@ class Links:
                 raise unavailable(self._place.dsn, failure) from failure
             raise
 
-    def _after(self, held: _Held, failure: BaseException) -> None:
+    def _after(self, held: Held, failure: BaseException) -> None:
         callers_own = isinstance(failure, Exception) and not is_away(failure)
         if is_server_answer(failure) or (callers_own and not held.connection.is_in_transaction()):
             self._keep(held)
         else:
             self._discard(held)
 
-    def _keep(self, held: _Held) -> None:
+    def _keep(self, held: Held) -> None:
         if self._closed or held.connection.is_closed():
             self._discard(held)
         else:
             self._idle.append(held)
 
-    def _discard(self, held: _Held) -> None:
+    def _discard(self, held: Held) -> None:
         task = asyncio.get_running_loop().create_task(_close(held.connection))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+class _Turn:
+    """One block that holds a connection. A class, because it is entered for every statement."""
+
+    __slots__ = ("_held", "_links")
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+
+    async def __aenter__(self) -> Connection[Record]:
+        self._held = await self._links.take()
+        return self._held.connection
+
+    async def __aexit__(
+        self, _: type[BaseException] | None, failure: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._links.give_back(self._held, failure)
 
 
 async def _close(connection: Connection[Record]) -> None:
