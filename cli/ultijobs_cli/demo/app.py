@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from ultijobs import App
-from ultijobs_cli.demo import audit, closing, incidents
+from ultijobs_cli.demo import audit, closing, incidents, rescans
 
 __all__ = ["CREATE_REPORTS", "AuditServices", "app", "services"]
 
@@ -33,6 +33,8 @@ insert into audit_reports (distribution, round, version, files, bytes, unlisted)
 on conflict (distribution, round) do update
    set version = excluded.version, files = excluded.files, bytes = excluded.bytes, unlisted = excluded.unlisted
 """
+
+READ_AUDITED = "select distribution, version, max(round) as round from audit_reports group by 1, 2"
 
 
 REPORTED = """
@@ -75,6 +77,14 @@ class AuditServices:
         """Writes down when the round ended; once more is the same row again."""
         await self.pool.execute(CLOSE_ROUND, totals.round, totals.distributions)
 
+    async def audited(self) -> rescans.Audited:
+        """What has a report, whoever asked for it."""
+        rows = await self.pool.fetch(READ_AUDITED)
+        return rescans.Audited(
+            round=max((row["round"] for row in rows), default=1),
+            versions={(row["distribution"], row["version"]) for row in rows},
+        )
+
 
 @asynccontextmanager
 async def services() -> AsyncGenerator[AuditServices]:
@@ -87,4 +97,9 @@ def database_url() -> str:
     return os.environ["ULTIJOBS_DATABASE_URL"]
 
 
-app = App(jobs=[audit, closing, incidents], lifespan=services, classify={json.JSONDecodeError: "terminal"})
+app = App(
+    jobs=[audit, closing, incidents, rescans],
+    tasks=[rescans],
+    lifespan=services,
+    classify={json.JSONDecodeError: "terminal"},
+)

@@ -12,7 +12,16 @@ from pydantic import BaseModel, Field
 
 from ultijobs import Context, RetryPolicy, Step, UltijobsError, job
 
-__all__ = ["Audit", "DistributionGone", "FileAltered", "FileUnreadable", "Report", "Services", "audit_distribution"]
+__all__ = [
+    "Audit",
+    "DistributionGone",
+    "FileAltered",
+    "FileUnreadable",
+    "Report",
+    "Services",
+    "audit_distribution",
+    "installed",
+]
 
 CHUNK = 64
 """Files hashed by one step: small enough to lose little, large enough to record seldom."""
@@ -89,6 +98,12 @@ class Record(NamedTuple):
     version: str
     files: tuple[tuple[str, str], ...]
     unlisted: int
+
+
+def installed() -> dict[str, str]:
+    """The distributions of this environment that have a RECORD, by name, with their versions."""
+    there = {d.metadata["Name"].lower(): d for d in metadata.distributions() if d.files is not None}
+    return {there[key].metadata["Name"]: there[key].version for key in sorted(there)}
 
 
 @lru_cache(maxsize=16)

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib import metadata
 from uuid import UUID
 
 from ultijobs import App
 from ultijobs_cli.demo import incidents
 from ultijobs_cli.demo.beginning import begin
 
-__all__ = ["Ledger", "enqueue_incidents", "enqueue_round", "installed", "silent_server"]
+__all__ = ["Ledger", "enqueue_incidents", "enqueue_round", "silent_server"]
 
 
 @dataclass
@@ -22,12 +21,6 @@ class Ledger:
 
     ids: list[UUID] = field(default_factory=list[UUID])
     rounds: int = 0
-
-
-def installed() -> list[str]:
-    """The distributions of this environment that have a RECORD, by name."""
-    names = {d.metadata["Name"].lower(): d.metadata["Name"] for d in metadata.distributions() if d.files is not None}
-    return [names[key] for key in sorted(names)]
 
 
 async def enqueue_round(app: App[None], url: str, ledger: Ledger, names: list[str], first: int) -> list[UUID]:

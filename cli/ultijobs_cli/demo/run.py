@@ -149,7 +149,7 @@ async def cockpit(url: str) -> None:
 
 async def work(stage: Stage, seconds: float | None, *, repeat: bool = False, breath: float = 0.0) -> None:
     """Audits everything once; again and again with `repeat`, or until `seconds` are over."""
-    names = rounds.installed()
+    names = list(audit.installed())
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         ids = await rounds.enqueue_round(stage.app, stage.url, stage.ledger, names, stage.first_round)
