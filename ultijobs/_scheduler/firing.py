@@ -99,7 +99,7 @@ class Firing:
             emit(
                 logging.INFO,
                 "jobs.scheduler.dispatched",
-                f"{occurrence.isoformat()} {turn.outcome}, {len(done.jobs)} jobs",
+                f"{occurrence.isoformat()} {turn.outcome}; jobs: {len(done.jobs)}",
                 name=task.name,
                 worker_id=self._holder,
             )
