@@ -9,7 +9,7 @@ from uuid import UUID
 from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk, SignalKind, StepRecord, StepStatus
 from ultijobs.errors import Invariant
 from ultijobs.memory._rows import Row
-from ultijobs.memory._steps import steps_of
+from ultijobs.memory._steps import drop_step, steps_of
 from ultijobs.memory._store import Store
 
 __all__ = ["cancel", "requeue"]
@@ -75,14 +75,14 @@ def _drop_steps(store: Store, row: Row, known: list[StepRecord], named: str, *, 
     for step in known:
         later = (step.started_at, step.position) >= (first.started_at, first.position)
         if step.name == named or (later and not only):
-            del store.steps[row.run_id][step.name]
+            drop_step(store, row.run_id, step.name)
 
 
 def _drop_over(store: Store, row: Row, now: datetime) -> None:
     """A wait whose deadline is over would end the run at once; it starts over."""
     for step in steps_of(store, row.run_id):
         if step.status == StepStatus.WAITING and step.wake_at is not None and step.wake_at <= now:
-            del store.steps[row.run_id][step.name]
+            drop_step(store, row.run_id, step.name)
 
 
 def _start_over(store: Store, row: Row, now: datetime) -> None:

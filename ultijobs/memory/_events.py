@@ -95,21 +95,21 @@ def _look(store: Store, look: Look) -> Seen:
     step = store.steps.get(look.run_id, {}).get(look.step)
     if row is None or step is None or not row.holds(look.lease_no):
         return Seen(Sight.LOST)
-    if step.status == StepStatus.COMPLETED:
-        return Seen(Sight.OVER if step.output == "null" else Sight.EVENT, step.output, step.wake_at)
     now = store.now()
-    event = _earliest(store, look, step, row.created_at if look.since_run else step.started_at, now)
     over = step.wake_at is not None and step.wake_at <= now
-    if event is not None:
-        store.taken[look.run_id, look.step] = event.row.id
-    if event is not None or (over and not look.required):
-        output = "null" if event is None else _output(event)
-        store.steps[look.run_id][look.step] = dataclasses.replace(
-            step, status=StepStatus.COMPLETED.value, completed_at=now, output=output
-        )
-        return Seen(Sight.OVER if event is None else Sight.EVENT, output, step.wake_at)
-    again = step.wake_at if look.again is None or step.wake_at is None else min(step.wake_at, now + look.again)
-    return Seen(Sight.OVER if over else Sight.NOTHING, None, again)
+    if step.status == StepStatus.WAITING:
+        event = _earliest(store, look, step, row.created_at if look.since_run else step.started_at, now)
+        if event is not None:
+            store.taken[look.run_id, look.step] = event.row.id
+        if event is not None or (over and not look.required):
+            output = "null" if event is None else _output(event)
+            step = dataclasses.replace(step, status=StepStatus.COMPLETED.value, completed_at=now, output=output)
+            store.steps[look.run_id][look.step] = step
+    sight = Sight.OVER if over or step.status == StepStatus.COMPLETED else Sight.NOTHING
+    if (look.run_id, look.step) in store.taken:
+        sight = Sight.EVENT
+    times = [step.wake_at, None if look.again is None else now + look.again]
+    return Seen(sight, step.output, min((time for time in times if time is not None), default=None))
 
 
 def _earliest(store: Store, look: Look, step: StepRecord, since: datetime, now: datetime) -> StoredEvent | None:
@@ -128,6 +128,6 @@ def _earliest(store: Store, look: Look, step: StepRecord, since: datetime, now: 
 
 def _output(event: StoredEvent) -> str:
     row = event.row
-    at = row.published_at.astimezone(UTC).isoformat()
+    at = row.published_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     about = {"id": str(row.id), "name": row.name, "key": row.key, "published_at": at}
     return f'{json.dumps(about)[:-1]}, "payload": {event.payload}}}'

@@ -8,13 +8,19 @@ from uuid import UUID
 from ultijobs._queue.records import StepAnswer, StepRecord, StepStatus, StepWrite
 from ultijobs.memory._store import Store
 
-__all__ = ["load_steps", "record_steps", "steps_of"]
+__all__ = ["drop_step", "load_steps", "record_steps", "steps_of"]
 
 
 def steps_of(store: Store, run_id: UUID) -> list[StepRecord]:
     """The records of a run by position."""
     found = store.steps.get(run_id, {}).values()
     return sorted(found, key=lambda step: (step.position, step.started_at, step.name))
+
+
+def drop_step(store: Store, run_id: UUID, name: str) -> None:
+    """Removes a record, and with it that its event was had."""
+    del store.steps[run_id][name]
+    store.taken.pop((run_id, name), None)
 
 
 def load_steps(store: Store, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:
