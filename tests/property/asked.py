@@ -26,6 +26,7 @@ TENANTS = (None, "acme")
 # One key has one mode, as in an application: the mode belongs to the job's declaration.
 KEYS = {None: UniqueMode.LIVE, "k": UniqueMode.LIVE, "free": UniqueMode.NOT_RUNNING, "again": UniqueMode.RERUN}
 STEPS = ("load", "pack", "ship")
+EVENTS = ("paid", "sent")
 SECONDS = (0, 1, 10, 60)
 LEASE = timedelta(seconds=30)
 WORKERS = (UUID(int=1), UUID(int=2))
@@ -42,6 +43,14 @@ new_jobs = st.fixed_dictionaries(
         "priority": st.integers(0, 1),
         "max_attempts": st.integers(1, 2),
         "delay": st.none() | st.none() | seconds,
+    }
+)
+new_events = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(EVENTS),
+        "key": st.sampled_from([None, "o-1"]),
+        "payload": st.sampled_from(["null", '{"n":  1}']),
+        "ttl": st.sampled_from([timedelta(seconds=5), timedelta(days=7)]),
     }
 )
 policies = st.builds(
@@ -99,6 +108,7 @@ def settlement_of(claimed: ClaimedJob, outcome: Outcome, delay: timedelta) -> Se
 def step_of(claimed: ClaimedJob, name: str, status: StepStatus, took: timedelta) -> StepWrite:
     kinds = {StepStatus.SLEEPING: StepKind.SLEEP, StepStatus.WAITING: StepKind.WAIT}
     waits = status in kinds
+    position = STEPS.index(name)
     return StepWrite(
         claimed.id,
         claimed.run_id,
@@ -106,9 +116,11 @@ def step_of(claimed: ClaimedJob, name: str, status: StepStatus, took: timedelta)
         name,
         kinds.get(status, StepKind.RUN),
         status,
-        STEPS.index(name),
+        position,
         output="1" if status is StepStatus.COMPLETED else None,
         error="no" if status is StepStatus.FAILED else None,
         took=took,
         wake_in=took if waits else None,
+        event=EVENTS[position % 2] if status is StepStatus.WAITING else None,
+        match="o-1" if status is StepStatus.WAITING and position == 0 else None,
     )

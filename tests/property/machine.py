@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ from tests.property.asked import (
     WORKERS,
     filters,
     indexes,
+    new_events,
     new_jobs,
     policies,
     scopes,
@@ -29,6 +31,7 @@ from tests.property.asked import (
     step_of,
 )
 from tests.property.sides import Side, differences
+from ultijobs._queue.events import Look, NewEvent
 from ultijobs._queue.records import (
     Beat,
     ClaimAsk,
@@ -58,6 +61,7 @@ class Agreement(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.ids: list[UUID] = []
+        self.events = 0
 
     # -- both at once --------------------------------------------------------------------------------------
     def both(self, call: Callable[[Side], Awaitable[T]]) -> T:
@@ -105,13 +109,11 @@ class Agreement(RuleBasedStateMachine):
 
         async def inside(side: Side) -> object:
             answers: object = None
-            try:
+            with contextlib.suppress(_RollBack):
                 async with side.driver.transaction() as tx:
                     answers = await side.driver.enqueue(jobs, tx=tx)
                     if not commits:
                         raise _RollBack
-            except _RollBack:
-                pass
             return answers
 
         self.both(inside)
@@ -195,6 +197,58 @@ class Agreement(RuleBasedStateMachine):
                 [step_of(side.claims[self.claim_at(index)], name, status, took) for index, name, status, took in chosen]
             )
         )
+
+    @rule(given=st.lists(new_events, min_size=1, max_size=2), inside=st.booleans(), commits=st.booleans())
+    def publish(self, given: list[dict[str, Any]], inside: bool, commits: bool) -> None:
+        events = [NewEvent(id=UUID(int=(1 << 100) + self.events + at), **one) for at, one in enumerate(given)]
+        self.events += len(events)
+        if not inside:
+            self.both(lambda side: side.driver.events.publish(events))
+            return
+
+        async def published(side: Side) -> None:
+            with contextlib.suppress(_RollBack):
+                async with side.driver.transaction() as tx:
+                    assert await side.driver.events.publish(events, tx=tx) == 0
+                    if not commits:
+                        raise _RollBack
+            # Who makes the waiting runs due, the commit or this call, is each driver's own affair.
+            await side.driver.events.deliver()
+
+        self.both(published)
+
+    @precondition(lambda self: self.model.claims)
+    @rule(
+        chosen=st.lists(indexes, min_size=1, max_size=2, unique=True),
+        step=st.sampled_from(STEPS),
+        since_run=st.booleans(),
+        required=st.booleans(),
+        again=st.none() | seconds.filter(bool),
+    )
+    def look_for_events(
+        self, chosen: list[int], step: str, since_run: bool, required: bool, again: timedelta | None
+    ) -> None:
+        at = dict.fromkeys(map(self.claim_at, chosen))
+        self.both(
+            lambda side: side.driver.events.look(
+                [
+                    Look(c.id, c.run_id, c.lease_no, step, since_run, required, again)
+                    for c in (side.claims[place] for place in at)
+                ]
+            )
+        )
+
+    @rule(step=st.sampled_from(STEPS), wait=seconds.filter(bool), event=st.none() | new_events, parks=st.booleans())
+    def wait_for_an_event(self, step: str, wait: timedelta, event: dict[str, Any] | None, parks: bool) -> None:
+        """A run begins to wait; an event may come before it has gone to sleep."""
+        if not self.take(ClaimAsk("w-2", dict.fromkeys(QUEUES, 1), NAMES, 1, LEASE)):
+            return
+        self.record([(0, step, StepStatus.WAITING, wait)])
+        if event is not None:
+            self.publish([event], inside=False, commits=True)
+        self.look_for_events([0], step, since_run=True, required=False, again=None)
+        if parks:
+            self.end({-1: (Outcome.SUSPENDED, wait)})
 
     @rule(given=st.lists(policies, max_size=1))
     def reap(self, given: list[CrashPolicy]) -> None:
@@ -286,6 +340,7 @@ class Agreement(RuleBasedStateMachine):
                 await reads.leases(),
                 await reads.workers(),
                 await reads.due_names(queues=QUEUES),
+                await side.driver.events.page(),
             )
 
         self.both(everything)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -34,6 +35,9 @@ class Side:
         """The value as both stores would say it."""
         if is_dataclass(value) and not isinstance(value, type):
             told = {each.name: self.plain(getattr(value, each.name)) for each in fields(value)}
+            if isinstance(told.get("output"), str):
+                # Spaces between the members of an object are each store's own.
+                told["output"] = json.loads(told["output"])
             if "lease_no" in told:
                 told["lease_no"] = self._names[told["lease_no"]]
             return (type(value).__name__, told)
