@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from dataclasses import is_dataclass
 from typing import Any, Final, Protocol
@@ -14,6 +15,7 @@ from ultijobs._durations import Duration
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.payload import refuse_loss
 from ultijobs._enqueue.transactions import joined
+from ultijobs._log import emit
 from ultijobs._queue.events import NewEvent
 from ultijobs._tx.kinds import SYNC, kind_of
 from ultijobs.errors import NotImplementedYet, PayloadInvalid
@@ -44,14 +46,16 @@ class Publisher:
             await self._opening.call(lambda _: self._opening.publish(event))
         else:
             await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
+        _tell(event)
 
     def publish_sync(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=True)
         if found is None:
             self._opening.call_sync(lambda _: self._opening.publish(event), call="publish_sync")
-            return
-        run = self._opening.with_tx_sync if kind_of(found) in SYNC else self._opening.call_sync
-        run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
+        else:
+            run = self._opening.with_tx_sync if kind_of(found) in SYNC else self._opening.call_sync
+            run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
+        _tell(event)
 
     def _begin(
         self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any, *, sync: bool
@@ -65,6 +69,11 @@ class Publisher:
                 fix="publish with tx=False after the commit",
             )
         return event, found
+
+
+def _tell(event: NewEvent) -> None:
+    keyed = "" if event.key is None else f" under the key {event.key}"
+    emit(logging.DEBUG, "jobs.event.published", f"published {event.name}{keyed}")
 
 
 def _plain(payload: Any, what: str) -> Any:

@@ -36,7 +36,7 @@ error_code, fingerprint, running_step, abandoned, behind, progress, cancel_reaso
   run_id, \
 max_attempts, priority, name, queue, tenant_id, lane, unique_mode, idempotency_key, enqueued_by, traceparent,
   code_version, input"""
-"""Every column of x_jobs and x_jobs_done, for rows that move between them."""
+"""Every column of x_jobs and x_jobs_done for rows that move between them; `woken` speaks of a claim alone."""
 
 LIVE_WORKER: Final = (
     "w.stopped_at is null and w.state = 'running' and w.heartbeat_at >= now() - w.lease_ms * interval '1 ms'"
