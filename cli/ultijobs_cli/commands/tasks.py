@@ -28,9 +28,10 @@ _OUTCOMES: Final[dict[str, Tone]] = {"fired": "green", "caught-up": "yellow", "s
 
 
 async def ls(call: Invocation, watch: options.Watch = False) -> Report:
-    """Lists the tasks: when each fires next, when it last did, what is wrong.
+    """Lists the tasks, with what is wrong.
 
-    Declarations come from the catalogue that workers and schedulers write; with --app, from the application itself.
+    When each fires next and when it last did. Declarations come from the catalogue that workers and schedulers
+    write; with --app, from the application itself.
 
     $ ultijobs tasks ls
     $ ultijobs tasks ls --app shop.main:app --json
@@ -60,7 +61,9 @@ async def show(
         int, typer.Option("--count", metavar="N", min=1, max=1_000, help="So many occurrences to come.")
     ] = 5,
 ) -> Report:
-    """Shows one task: its declaration, what is coming, and what became of its last slots.
+    """Shows one task: its declaration and its slots.
+
+    What is coming, and what became of the last ones.
 
     $ ultijobs tasks show nightly
     $ ultijobs tasks show nightly --count 10 --json
@@ -93,9 +96,10 @@ async def preview(
     ] = None,
     count: Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
 ) -> Report:
-    """Shows when a task fires on a day, with the occurrence before and the one after.
+    """Shows when a task fires on a day.
 
-    Look at the days on which the clocks change: what they do to this task is what you see.
+    With the occurrence before and the one after. Look at the days on which the clocks change: what they do to this
+    task is what you see.
 
     $ ultijobs tasks preview nightly
     $ ultijobs tasks preview nightly --around 2026-10-25 --json

@@ -35,9 +35,10 @@ async def run(
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:
-    """Runs a task now, outside of its schedule: its jobs are enqueued under their plain keys.
+    """Runs a task now, outside of its schedule.
 
-    It needs the application, whose code says which jobs these are. The schedule goes on as if it had not happened.
+    Its jobs are enqueued under their plain keys. It needs the application, whose code says which jobs these are.
+    The schedule goes on as if it had not happened.
 
     $ ultijobs tasks run nightly --dry-run --app shop.main:app
     $ ultijobs tasks run nightly --app shop.main:app --reason "after the outage"
