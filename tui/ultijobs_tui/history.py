@@ -40,15 +40,15 @@ class History:
     def add(self, overview: Overview) -> None:
         if self._samples and (overview.as_of - self._samples[-1].at).total_seconds() < _APART:
             return
-        totals = overview.stats.totals
-        self._samples.append(
-            _Sample(
-                overview.as_of,
-                {state: count.value for state, count in totals.items()},
-                frozenset(state for state, count in totals.items() if count.kind == "exact"),
-                _settled(self._counters, overview.counters),
-            )
-        )
+        counts = overview.stats.totals
+        totals = {state: count.value for state, count in counts.items()}
+        exact = frozenset(state for state, count in counts.items() if count.kind == "exact")
+        settled = _settled(self._counters, overview.counters)
+        if self._samples and "dead" in exact & self._samples[-1].exact:
+            # What took its worker down was settled by nobody: the rows know.
+            grown = totals["dead"] - self._samples[-1].totals["dead"]
+            settled = {**settled, "dead": max(grown, settled.get("dead", 0))}
+        self._samples.append(_Sample(overview.as_of, totals, exact, settled))
         self._counters = overview.counters
         self.add_queues(overview.as_of, overview.queues)
 

@@ -336,6 +336,16 @@ def test_a_pace_is_what_the_known_processes_settled_and_ignores_who_comes_and_go
     assert history.settled_per_minute("dead") == 0
 
 
+def test_jobs_that_nobody_lived_to_settle_count_as_dead_too() -> None:
+    history = History()
+    for n, dead in enumerate((10, 14, 20)):
+        overview = data.overview()
+        totals = dict(overview.stats.totals) | {"dead": Count(dead)}
+        stats = replace(overview.stats, totals=totals)
+        history.add(replace(overview, as_of=NOW + timedelta(seconds=15 * n), stats=stats, counters={}))
+    assert history.settled_per_minute("dead") == 20
+
+
 def test_a_pace_is_not_told_before_it_is_known() -> None:
     history = History()
     assert pace(history, LOOK) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -22,6 +22,12 @@ from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["Applied", "PlanDialog"]
+
+
+_KEYS: Final = line(
+    " ", Span("enter", Tone.KEY), " Cancel   ", Span("tab", Tone.KEY), " next   ",
+    Span("Y", Tone.KEY), " copy the command   ", Span("esc", Tone.KEY), " close",
+)  # fmt: skip
 
 
 class Apply(Protocol):
@@ -93,8 +99,6 @@ class PlanDialog(Modal[Applied | None]):
             for label in self.query(name).results(Lines):
                 label.set_lines([line(" ", Span(text, Tone.MUTED))])
         self._show_plan()
-        self._hint(line(" ", Span("enter", Tone.KEY), " Cancel   ", Span("tab", Tone.KEY), " next   ",
-                        Span("Y", Tone.KEY), " copy the command   ", Span("esc", Tone.KEY), " close"))  # fmt: skip
         self.query_one("#cancel").focus()
 
     def on_resize(self) -> None:
@@ -131,6 +135,8 @@ class PlanDialog(Modal[Applied | None]):
         except UltijobsError as error:
             self._hint(line(" ", Span(error.cause, Tone.BAD)))
             return
+        if not self.applying:
+            self._hint(_KEYS)
         lines = self.query_one("#plan-lines", Lines)
         lines.set_lines(plan_lines(plan, lines.size.width or 76))
 
