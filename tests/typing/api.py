@@ -242,6 +242,7 @@ async def enqueue(connection: asyncpg.Connection[Any], psycopg_async: psycopg.As
     async with app.transaction(connection), app:
         await charge.enqueue(order)
     await app.publish("order.paid", {"id": 1}, key="1", ttl="1d", tx=connection)
+    await app.publish("order.paid", key=1)  # type: ignore[arg-type]
     try:
         await charge.enqueue(order, on_conflict="error")
     except JobDuplicate as error:
