@@ -128,6 +128,17 @@ async def test_a_task_whose_cron_or_zone_changed_begins_anew(harness: Harness, c
     assert await state(harness) == TaskState("digest", again.cron, again.tz, now + STEP, now + STEP, None, None)
 
 
+async def test_a_task_that_is_declared_no_more_is_retired_and_goes_on_when_it_is_back(harness: Harness) -> None:
+    term, now = await armed(harness)
+    await harness.driver.schedule.retire("b", term, ["digest"])
+    assert not (await state(harness)).retired
+    await harness.driver.schedule.retire("a", term, ["digest", "unheard of"])
+    assert (await state(harness)).retired
+    await harness.advance(STEP)
+    await harness.driver.schedule.arm("a", term, [DIGEST])
+    assert await state(harness) == TaskState("digest", "* * * * *", "UTC", now, now, None, None)
+
+
 async def test_who_does_not_lead_arms_nothing(harness: Harness) -> None:
     term = await lead(harness, "a")
     await harness.driver.schedule.arm("b", term, [DIGEST])

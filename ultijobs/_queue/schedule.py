@@ -48,6 +48,8 @@ class TaskState:
     last_fired: datetime | None
     """The latest occurrence that was dispatched."""
     last_error: str | None
+    retired: bool = False
+    """The last leader that looked does not declare it: it is not late, it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,14 @@ class ScheduleStore(Protocol):
 
     async def states(self) -> list[TaskState]: ...
     async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
-        """Makes the row of each task, decided up to now; a task whose cron or zone changed begins anew."""
+        """Makes the row of each task, decided up to now; a task whose cron or zone changed begins anew.
+
+        One that was retired goes on from its watermark.
+        """
+        ...
+
+    async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
+        """Marks tasks that the leader does not declare; nothing of theirs is lost."""
         ...
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:

@@ -78,6 +78,9 @@ class Rounds:
         unarmed = [task for task in free if _changed(task, states.get(task.name))]
         if unarmed:
             await self._store.arm(self.holder, leader.term, [Arming(t.name, t.cron, t.tz) for t in unarmed])
+        gone = [name for name, state in states.items() if name not in self._tasks and not state.retired]
+        if gone:
+            await self._store.retire(self.holder, leader.term, gone)
         armed = [task for task in free if task not in unarmed]
         coming = [self._start(task, states[task.name], leader) for task in armed]
         soonest = min((each.astimezone(UTC) for each in coming if each is not None), default=None)
@@ -135,4 +138,4 @@ class Rounds:
 
 
 def _changed(task: TaskHandle, state: TaskState | None) -> bool:
-    return state is None or (state.cron, state.tz) != (task.cron, task.tz)
+    return state is None or state.retired or (state.cron, state.tz) != (task.cron, task.tz)

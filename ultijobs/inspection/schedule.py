@@ -63,10 +63,11 @@ class Occurrence:
 
 
 async def task_rows(driver: Driver, declared: Sequence[CatalogEntry] = ()) -> list[TaskRow]:
-    """All that the catalogue has; what is in `declared` wins over it."""
-    entries = {entry.name: entry for entry in await driver.inspect.catalog("task")}
-    entries |= {entry.name: entry for entry in declared if entry.kind == "task"}
+    """What the catalogue has and the leader declares; what is in `declared` wins over both."""
     states = {state.task: state for state in await driver.schedule.states()}
+    known = await driver.inspect.catalog("task")
+    entries = {entry.name: entry for entry in known if entry.name not in states or not states[entry.name].retired}
+    entries |= {entry.name: entry for entry in declared if entry.kind == "task"}
     now = await driver.inspect.now()
     return [_row(entry, states.get(name), now) for name, entry in sorted(entries.items())]
 
@@ -140,7 +141,7 @@ def _row(entry: CatalogEntry, state: TaskState | None, now: datetime) -> TaskRow
 
 def late_since(state: TaskState, now: datetime) -> datetime | None:
     """The first occurrence that nobody has decided about, when it is more than a minute old."""
-    calendar = _calendar(state.cron, state.tz)
+    calendar = None if state.retired else _calendar(state.cron, state.tz)
     first = None if calendar is None else calendar.after(state.watermark)
     if first is None or now - first.astimezone(UTC) < LATE:
         return None

@@ -75,6 +75,16 @@ class MemorySchedule:
                 if state is None or (state.cron, state.tz) != (task.cron, task.tz):
                     fired = None if state is None else state.last_fired
                     self._tables.states[task.task] = TaskState(task.task, task.cron, task.tz, now, now, fired, None)
+                elif state.retired:
+                    self._tables.states[task.task] = replace(state, retired=False)
+
+    async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
+        with self._store.lock:
+            if self._leads(holder, term):
+                for task in tasks:
+                    state = self._tables.states.get(task)
+                    if state is not None:
+                        self._tables.states[task] = replace(state, retired=True)
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
         with self._store.lock:

@@ -14,7 +14,20 @@ from ultijobs.postgres.sql import Sql
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
-__all__ = ["ARM", "DECIDE", "FAULT", "FENCE", "LEAD", "LEADER", "RESIGN", "SLOT", "SLOTS", "STATES", "PostgresSchedule"]
+__all__ = [
+    "ARM",
+    "DECIDE",
+    "FAULT",
+    "FENCE",
+    "LEAD",
+    "LEADER",
+    "RESIGN",
+    "RETIRE",
+    "SLOT",
+    "SLOTS",
+    "STATES",
+    "PostgresSchedule",
+]
 
 # Who stands by writes nothing; who leads writes when a third of the lease is over.
 LEAD: Final = """\
@@ -42,7 +55,7 @@ LEADER: Final = """\
 select holder, term, lease_until, now() as now from {schema}.x_scheduler_leader where key = 'scheduler'"""
 
 STATES: Final = """\
-select task, cron, tz, watermark, armed_at, last_fired, last_error
+select task, cron, tz, watermark, armed_at, last_fired, last_error, retired_at is not null as retired
   from {schema}.x_scheduler_state order by task limit 10000"""
 
 # Locked until the end of the transaction: whoever takes the lead over waits for it, and sees what it decided.
@@ -54,9 +67,17 @@ select term from {schema}.x_scheduler_leader
 ARM: Final = """\
 insert into {schema}.x_scheduler_state as s (task, cron, tz, watermark)
 select t.task, t.cron, t.tz, now() from unnest($1::text[], $2::text[], $3::text[]) t(task, cron, tz) order by t.task
-on conflict (task) do update set cron = excluded.cron, tz = excluded.tz, watermark = excluded.watermark,
-  armed_at = now(), updated_at = now(), last_error = null
-  where (s.cron, s.tz) is distinct from (excluded.cron, excluded.tz)"""
+on conflict (task) do update set cron = excluded.cron, tz = excluded.tz, retired_at = null, updated_at = now(),
+  watermark = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.watermark else excluded.watermark end,
+  armed_at = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.armed_at else now() end,
+  last_error = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.last_error end
+  where (s.cron, s.tz) is distinct from (excluded.cron, excluded.tz) or s.retired_at is not null"""
+
+RETIRE: Final = """\
+update {schema}.x_scheduler_state set retired_at = now(), updated_at = now()
+ where task = any($3::text[]) and retired_at is null
+   and exists (select from {schema}.x_scheduler_leader
+                where key = 'scheduler' and holder = $1::text and term = $2::bigint and lease_until > now())"""
 
 SLOT: Final = """\
 insert into {schema}.x_schedule_slots (task, occurrence, outcome, reason, through, slots, term)
@@ -121,6 +142,9 @@ class PostgresSchedule:
                     [task.cron for task in tasks],
                     [task.tz for task in tasks],
                 )
+
+    async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
+        await self._control.fetch(self._sql(RETIRE), holder, term, list(tasks))
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
         async with self._transactions.transaction() as connection:

@@ -98,6 +98,24 @@ async def test_the_end_of_summer_time_fires_once_whoever_leads(world: World):
     assert (await world.occurrences("nightly"))[1:] == ["2026-10-26T01:30:00"]
 
 
+async def test_a_task_that_is_declared_no_more_is_retired_and_made_up_for_when_it_is_back(world: World):
+    @task(cron="* * * * *", tz="UTC")
+    def other(occurrence):
+        return []
+
+    before, after = await world.scheduler(every_minute()), await world.scheduler(other)
+    await one_round(before)
+    await before.leave()
+    await one_round(after)
+    assert (await world.state("minutely")).retired
+    await after.leave()
+    world.passes(MINUTE)
+    await one_round(before)
+    await one_round(before)
+    assert await world.occurrences("minutely") == ["2026-06-01T12:01:00"]
+    assert not (await world.state("minutely")).retired
+
+
 async def test_a_scheduler_without_tasks_never_leads(world: World):
     idle = await world.scheduler()
     await one_round(idle)

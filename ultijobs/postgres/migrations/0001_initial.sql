@@ -211,6 +211,7 @@ create table {schema}.x_scheduler_state (
   armed_at   timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   last_fired timestamptz,
+  retired_at timestamptz,
   last_error text
 );
 
