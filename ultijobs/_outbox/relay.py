@@ -99,7 +99,7 @@ class Relay:
                 fix='set App(outbox="postgresql://…"), or run no relay: without an outbox enqueue joins tx itself',
             )
         outbox = driver_for(self._app.outbox, self._app.schema)
-        patience = Patience(stop, self._trouble, "jobs.outbox.start-failed")
+        patience = Patience(stop, self._trouble)
         async with contextlib.AsyncExitStack() as stack:
             if not await patience.answered("connecting to the outbox", lambda: outbox.open("relay")):
                 return

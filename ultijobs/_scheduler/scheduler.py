@@ -36,7 +36,7 @@ class Scheduler:
 
         Waits for a database that is away. Raises `SchemaOutdated` for tables that do not fit this release.
         """
-        patience = Patience(self._stop, self._trouble, "jobs.scheduler.start-failed")
+        patience = Patience(self._stop, self._trouble)
         with self._stop.on_signals():
             if await patience.answered("connecting", lambda: self._app.open(role="scheduler")):
                 try:

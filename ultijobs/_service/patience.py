@@ -19,11 +19,9 @@ _TRIES: Final = Backoff(first=0.2, most=2.0)
 class Patience:
     """One role's: what it waits for while it starts, as long as no stop is asked for."""
 
-    def __init__(self, stop: StopRequest, trouble: Trouble, event: str) -> None:
-        """`event` names the log line of a failure that is no outage."""
+    def __init__(self, stop: StopRequest, trouble: Trouble) -> None:
         self._stop = stop
         self._trouble = trouble
-        self._event = event
 
     async def answered(self, doing: str, call: Callable[[], Awaitable[None]]) -> bool:
         """Calls until the database answers; False when the stop came first."""
@@ -34,7 +32,7 @@ class Patience:
                     return False
             except DriverUnavailable as error:
                 failures += 1
-                self._trouble.failed(self._event, doing, error)
+                self._trouble.failed("jobs.database.away", doing, error)
                 await self.unless_stopped(asyncio.sleep(_TRIES.after(failures)))
             else:
                 self._trouble.answered()

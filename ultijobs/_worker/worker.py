@@ -63,7 +63,7 @@ class Worker:
         self._relays = relay and app.outbox is not None
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
-        self._patience = Patience(self._stop, self._trouble, "jobs.worker.start-failed")
+        self._patience = Patience(self._stop, self._trouble)
         self._ordered = WorkerOrder.NONE
         self._crew: Crew | None = None
         self._handing_back: set[asyncio.Task[None]] = set()
