@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["load_app"]
 
 
-def load_app(call: Invocation) -> App[Any]:
-    """The application of the settings, on the database of the settings.
+def load_app(call: Invocation, *, or_outbox: bool = False) -> App[Any]:
+    """The application of the settings, on the database of the settings; `or_outbox` lets that be its outbox's.
 
     Raises `CliBadFlag` where none is named, or where a flag says another database than the application's own. What the
     import raises ends the command with exit 4: an error of the library under its own code, any other as
@@ -39,7 +39,7 @@ def load_app(call: Invocation) -> App[Any]:
         raise CliBadFlag(f"--app: {named!r} names no module", fix="write --app shop.main:app", meta={"at": "--app"})
     export(call.flags)
     app = _application(_module(call, module_name), attribute or "app")
-    _agree(app, call.flags)
+    _agree(app, call.flags, beside=app.outbox if or_outbox else None)
     return app
 
 
@@ -77,7 +77,7 @@ def _application(module: ModuleType, attribute: str) -> App[Any]:
     )
 
 
-def _agree(app: App[Any], flags: Flags) -> None:
+def _agree(app: App[Any], flags: Flags, *, beside: str | None) -> None:
     """Refuses a flag that the application's own `driver=` or `schema=` would overrule in silence."""
     try:
         own = app.driver.url
@@ -87,9 +87,10 @@ def _agree(app: App[Any], flags: Flags) -> None:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
     try:
         said = own if flags.database_url is None else driver_for(flags.database_url, flags.schema or "public").url
+        other = None if beside is None else driver_for(beside).url
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
-    if said != own:
+    if said not in {own, other}:
         raise CliBadFlag(
             f"--database-url: the application itself says {own}",
             fix="leave the flag out, or leave driver= out of App(…)",

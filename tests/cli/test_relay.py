@@ -124,6 +124,32 @@ async def test_a_worker_relays_beside_its_jobs_unless_it_is_told_not_to(shop, ou
     assert await states(outbox) == ["published"] * 3
 
 
+async def test_the_outbox_is_looked_for_where_the_application_has_it_or_where_a_flag_says(shop, pg_url, app_url):
+    await stage(pg_url, app_url, count=1)
+    for words in (
+        [],
+        ["--app", "shop:app"],
+        ["--app", "shop:app", "--database-url", pg_url],
+        ["--database-url", app_url],
+    ):
+        listed = shop.run("outbox", "ls", *words, "--json")
+        assert listed.code == 0, listed.err
+        assert (len(listed.data["rows"]), listed.data["database"]) == (1, app_url), words
+    beside = shop.run("outbox", "ls", "--database-url", pg_url, "--json").data
+    assert (beside["rows"], beside["database"]) == ([], pg_url)
+
+
+def test_the_tables_of_the_outbox_are_made_by_migrate(tmp_path, pg_url, empty_pg_url):
+    shop = Shop(tmp_path, None)
+    said = STAGING.replace("outbox=", f'driver="{pg_url}", outbox=').replace("{url}", empty_pg_url)
+    (tmp_path / "shop.py").write_text(said, encoding="utf-8")
+    made = shop.run("migrate", "--database-url", empty_pg_url, "--json")
+    assert made.code == 0, made.err
+    assert shop.run("outbox", "ls", "--json").data["rows"] == []
+    other = pg_url.replace("t_", "other_")
+    assert shop.run("migrate", "--database-url", other, "--json").code == 2
+
+
 def test_a_relay_without_an_outbox_does_not_start(tmp_path, pg_url):
     done = Shop(tmp_path, pg_url).run("relay", "--json")
     assert done.code == 4

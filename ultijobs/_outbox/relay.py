@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import socket
-from datetime import timedelta
 from typing import Final, Protocol
 
 from ultijobs._coalesce import Backoff
@@ -152,15 +151,11 @@ class Relay:
     async def _forget(self, outbox: Driver) -> None:
         while True:
             try:
-                while await outbox.outbox.forget(self._kept):
+                while await outbox.outbox.forget(self._app.retention.outbox):
                     pass
             except Exception as error:  # noqa: BLE001 - the next round tries again
                 self._trouble.failed("jobs.outbox.forget-failed", "deleting published rows", error)
             await asyncio.sleep(_FORGET_EVERY)
-
-    @property
-    def _kept(self) -> timedelta:
-        return self._app.retention.outbox
 
 
 def _own_name() -> str:

@@ -6,7 +6,7 @@ A sync connection has the same face: its coroutines never wait, so `at_once` run
 from __future__ import annotations
 
 import contextlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -70,7 +70,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
     raise Invariant("a call on a sync transaction had to wait for an event loop", fix="pass a sync connection as tx")
 
 
-class _Foreign:
+class _Connection(ABC):
     """A connection whose transactions are spoken of in SQL, so that all libraries nest them the same way.
 
     Time limits of ours are for asyncpg alone: the others take them from their connection.
@@ -96,7 +96,7 @@ class _Foreign:
         await self.fetch("release savepoint ultijobs" if nested else "commit")
 
 
-class _Asyncpg(_Foreign):
+class _Asyncpg(_Connection):
     def __init__(self, connection: Any) -> None:
         self._connection: Final = connection
 
@@ -107,7 +107,7 @@ class _Asyncpg(_Foreign):
         return cast("list[Any]", await self._connection.fetch(query, *args, **limits))
 
 
-class _Psycopg(_Foreign):
+class _Psycopg(_Connection):
     def __init__(self, connection: Any, *, waits: bool) -> None:
         self._connection: Final = connection
         self._waits: Final = waits
@@ -138,7 +138,7 @@ class _Psycopg(_Foreign):
         return rows
 
 
-class _SqlAlchemy(_Foreign):
+class _SqlAlchemy(_Connection):
     def __init__(self, connection: Any, *, waits: bool) -> None:
         dialect = connection.dialect
         if dialect.name != "postgresql" or dialect.paramstyle not in {"numeric_dollar", "pyformat"}:
@@ -162,7 +162,7 @@ class _SqlAlchemy(_Foreign):
         return list(result.mappings()) if result.returns_rows else []
 
 
-class _Django(_Foreign):
+class _Django(_Connection):
     def __init__(self, connection: Any) -> None:
         if connection.vendor != "postgresql":
             raise Invariant(

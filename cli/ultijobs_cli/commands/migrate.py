@@ -44,7 +44,7 @@ async def migrate(
         return await _check(call, schema)
     if url.partition(":")[0] not in {"postgresql", "postgres", "embedded"}:
         raise CliBadFlag("only postgresql:// and embedded: have tables", fix="give --database-url postgresql://…")
-    app = load_app(call) if application(call.flags) else None
+    app = load_app(call, or_outbox=True) if application(call.flags) else None
     from ultijobs.postgres import migrate as migrations  # noqa: PLC0415 - asyncpg is loaded by who needs it
 
     async with _server(call, url) as address:

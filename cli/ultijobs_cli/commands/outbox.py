@@ -41,10 +41,10 @@ async def ls(
 ) -> Report:
     """Lists the rows of the outbox, newest first.
 
-    It looks where the application of --app has its outbox, else into the database of --database-url.
+    It looks where the application has its outbox, or into the database of --database-url.
 
     $ ultijobs outbox ls --app shop.main:app
-    $ ultijobs outbox ls --state set-aside --json
+    $ ultijobs outbox ls --database-url postgresql://localhost/shop --state set-aside --json
     """
     async with _opened(call) as api:
 
@@ -58,6 +58,7 @@ async def ls(
                     "rows": page.rows,
                     "next": page.next,
                     "as_of": now,
+                    "database": api.driver.url,
                     "staged": depth.staged,
                     "set_aside": depth.set_aside,
                     "oldest_staged_at": depth.oldest,
@@ -133,8 +134,12 @@ async def _rows(api: Inspector, states: list[OutboxState], after: str | None, li
 
 @asynccontextmanager
 async def _opened(call: Invocation, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
-    """The database that holds the outbox: the application's own where one is named, else that of the settings."""
-    staged = load_app(call) if application(call.flags) else None
+    """The database that holds the outbox: where the application has it, else that of the settings.
+
+    A database that a flag names is that database, unless the application is named by a flag as well.
+    """
+    asks_the_app = application(call.flags) and (call.flags.app or not call.flags.database_url)
+    staged = load_app(call) if asks_the_app else None
     if staged is None or staged.outbox is None:
         async with inspector(call, actor=actor) as api:
             yield api
