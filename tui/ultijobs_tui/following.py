@@ -41,5 +41,5 @@ class Following:
             return f"✓ {name} is done{': r retries the rest' if one else ''}", Tone.GOOD
         if row.state == JobState.CANCELLED:
             return f"{name} was cancelled", Tone.WARN
-        rest = ": the rest would too" if one else ""
-        return f"✗ {name} died again with {row.error_code or row.stop_reason}{rest}", Tone.BAD
+        rest = ", as the rest would" if one else ""
+        return f"✗ {name} died again{rest}: {row.error_code or row.stop_reason}", Tone.BAD

@@ -33,7 +33,7 @@ async def demo(
     ] = None,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, max=16, help="Worker processes.")] = 2,
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Where its database lives between two demos.")
+        Path | None, typer.Option("--dir", metavar="DIR", help="Where its database stays; else the temporary folder.")
     ] = None,
 ) -> Report:
     """Shows ultijobs at work on an embedded PostgreSQL.

@@ -321,7 +321,7 @@ async def test_a_canary_is_told_until_it_stops() -> None:
         return answer[0] if answer else None
 
     assert "ready, attempt 5/5 · waits for queue paused" in str(told(JobState.READY, waiting_on=WaitingOn.PAUSED))
-    assert "died again with builtins.TimeoutError: the rest would too" in str(told(JobState.DEAD))
+    assert "died again, as the rest would: builtins.TimeoutError" in str(told(JobState.DEAD))
     assert told(JobState.DEAD) is None
 
 

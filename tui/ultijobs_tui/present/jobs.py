@@ -56,7 +56,7 @@ def job_table(
         Column("STATE", 9, 10),
         Column("ATT", 5, align="right", drop=4),
         Column("AGE", 7, align="right"),
-        Column("RUNS", 8, align="right", drop=3),
+        Column("DUE", 8, align="right", drop=3),
         Column("TENANT", 6, 12, drop=6),
         Column("WAITING ON · ERROR", 16, grow=True),
         Column("HOLDER", 8, 14, drop=7),
@@ -80,7 +80,7 @@ def _row(job: JobRow, look: Look) -> Row:
             state_cell(job),
             cell(f"{job.attempt}/{job.max_attempts}", Tone.WARN if job.attempt > 1 else Tone.MUTED),
             cell(look.since(stands_since(job), exact=True)),
-            cell(_runs(job, look), Tone.MUTED),
+            cell(_due(job, look), Tone.MUTED),
             cell(job.tenant_id or fmt.NEVER, Tone.MUTED),
             cell(waits_for(job)),
             cell(job.worker_id if job.state == JobState.RUNNING and job.worker_id else fmt.NEVER, Tone.MUTED),
@@ -110,7 +110,7 @@ def stands_since(job: JobRow) -> datetime:
     return job.due_at
 
 
-def _runs(job: JobRow, look: Look) -> str:
+def _due(job: JobRow, look: Look) -> str:
     if job.state in {JobState.READY, JobState.DELAYED, JobState.SUSPENDED}:
         return look.until(job.run_at)
     return fmt.NEVER
