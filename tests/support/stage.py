@@ -6,13 +6,12 @@ import asyncio
 import os
 import signal
 import time
-from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
 
 from tests.support.effects import effect, effect_sync
-from ultijobs import App, Context, Limits, Request, RetryPolicy, Step, SyncStep, Terminal, current, job, task
+from ultijobs import App, Context, Limits, RetryPolicy, Step, SyncStep, Terminal, current, job
 
 FAST = RetryPolicy(attempts=3, backoff="fixed", delay="100ms", jitter=False)
 TWICE = RetryPolicy(attempts=2, backoff="fixed", delay="100ms", jitter=False)
@@ -262,11 +261,5 @@ context_app = App(jobs=[quick], context=broken_context)
 async def one_at_a_time(input: Ask) -> None: ...
 
 
-@task(cron="0 3 * * *", tz="Europe/Berlin")
-def nightly(occurrence: datetime) -> list[Request[Ask]]:
-    return [quick.request(Ask(key=occurrence.isoformat()))]
-
-
 capped_app = App(jobs=[quick, one_at_a_time])
 limited_app = App(jobs=[quick], limits=Limits(per_process=1))
-scheduled_app = App(jobs=[quick], tasks=[nightly])

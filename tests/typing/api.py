@@ -33,6 +33,7 @@ from ultijobs import (
     Retention,
     RetryAfter,
     RetryPolicy,
+    Scheduler,
     Sizes,
     Step,
     SyncStep,
@@ -222,6 +223,15 @@ assert_type(App(), App[None])
 App(charge)  # type: ignore[arg-type, call-arg]
 App(classify={PermissionError: "never"})  # type: ignore[dict-item]
 App(transactions="always")  # type: ignore[arg-type]
+
+
+# -- tasks -----------------------------------------------------------------------------------------------
+async def schedule() -> None:
+    await Scheduler(app, interval="1s", lease=timedelta(seconds=30)).run()
+    await Worker(app, scheduler=False).run()
+    assert_type(await nightly.enqueue(), list[Enqueued])
+    await nightly.enqueue(tx=False)
+    Scheduler(app, interval=None)  # type: ignore[arg-type]
 
 
 # -- enqueueing ------------------------------------------------------------------------------------------

@@ -45,5 +45,6 @@ def jobs_of(
             delay = parse(request.delay, what=f"task {task.name}: delay of {request.handle.name}")
             request = replace(request, delay=None, run_at=slot + delay)  # noqa: PLW2901 - the same request, absolute
         job = row(request.handle, request, asked, limit=limit, code_version=code_version)
-        jobs.append(replace(job, idempotency_key=f"{prefix}{job.idempotency_key}"))
+        key = f"{prefix}{job.idempotency_key}"
+        jobs.append(replace(job, idempotency_key=key, enqueued_by=f"task:{task.name}"))
     return tuple(jobs)

@@ -57,22 +57,23 @@ class Firing:
 
     async def fire(self, task: TaskHandle, calendar: Calendar, watermark: datetime, leader: Leader) -> None:
         """Dispatches what is due, slot by slot. A slot that fails ends it there; those before it stay dispatched."""
-        due = await turns(
-            calendar,
-            watermark,
-            leader.now,
-            catch_up=task.catch_up,
-            most=task.max_catch_up,
-            on_time=self._on_time,
-        )
+        due: list[Turn] = []
         try:
+            due = await turns(
+                calendar,
+                watermark,
+                leader.now,
+                catch_up=task.catch_up,
+                most=task.max_catch_up,
+                on_time=self._on_time,
+            )
             for turn in due:
                 if not await self._dispatch(task, turn, calendar, leader):
                     return
         except DriverUnavailable as error:
             self._trouble.failed("jobs.scheduler.tick-failed", f"dispatching task {task.name}", error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other tasks go on
-            await self._failed(task, due[-1].occurrence, leader, error)
+            await self._failed(task, due[-1].occurrence if due else leader.now, leader, error)
         else:
             self._faults.clear(task.name)
 

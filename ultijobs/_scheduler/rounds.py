@@ -49,7 +49,9 @@ class Rounds:
 
     async def run(self, stop: StopRequest) -> None:
         """Rounds until the stop is asked for; then what is being dispatched may end, and the lead is given up."""
-        emit(logging.INFO, "jobs.scheduler.started", f"tasks: {', '.join(self._tasks)}", worker_id=self.holder)
+        emit(
+            logging.INFO, "jobs.scheduler.started", f"tasks: {', '.join(self._tasks) or 'none'}", worker_id=self.holder
+        )
         asked = asyncio.create_task(stop.at_least(Stop.DRAIN))
         try:
             while stop.stage is Stop.NO:

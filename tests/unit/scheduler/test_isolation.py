@@ -114,6 +114,7 @@ async def test_a_request_goes_the_way_of_every_enqueue(world: World):
     first, second, third = (await world.driver.inspect.jobs(ANY)).rows[::-1]
     slot = datetime(2026, 6, 1, 12, 1, tzinfo=UTC)
     assert first.idempotency_key == "bills:2026-06-01T12:01:00Z:acme"
+    assert first.enqueued_by == "task:bills"
     assert (first.tenant_id, first.priority, first.run_at, first.state) == ("acme", 3, slot, "ready")
     assert (second.tenant_id, second.priority, second.max_attempts) == ("bolt", 9, 7)
     assert (third.run_at, third.state) == (slot + 5 * MINUTE, "delayed")
