@@ -82,7 +82,7 @@ class StreamBook:
         self._scanned_at = 0.0
         self._scan_at = 0.0
         self._budget = _BUDGET
-        self._budget_at = 0.0
+        self._budget_at = time.monotonic()
         self._clock: tuple[datetime, float] | None = None
 
     def is_stale(self, queues: Iterable[str]) -> bool:
