@@ -260,6 +260,8 @@ class Cockpit(NavigatingApp):
             "history.forward": lambda: self.step(1),
         }
         if action.startswith("tab."):
+            self._result = line()  # what was said belongs to the screen that is left
+            self._bars()
             self.go(Place(action.removeprefix("tab.")))
         else:
             handlers[action]()

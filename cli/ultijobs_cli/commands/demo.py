@@ -7,7 +7,7 @@ import dataclasses
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Final, cast
 
 import typer
 
@@ -18,7 +18,10 @@ from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Cell, Pairs
 
-__all__ = ["demo"]
+__all__ = ["demo", "told"]
+
+_FEW: Final = 2
+"""Up to so many counts a zero is told too: the invariants are zeros when they hold."""
 
 
 async def demo(
@@ -69,7 +72,7 @@ async def demo(
     return Report(
         _summary(outcome.rounds, outcome.files),
         facts,
-        [Pairs(tuple((name, Cell(_line(value))) for name, value in facts.items()))],
+        [Pairs(tuple((name, Cell(told(value))) for name, value in facts.items()))],
         exit_code=ExitCode.DONE if outcome.kept else ExitCode.FAILED,
         bare=True,
     )
@@ -79,8 +82,10 @@ def _summary(rounds: int, files: int) -> str:
     return f"audited {files:,} files in {rounds} round{'' if rounds == 1 else 's'}"
 
 
-def _line(value: object) -> str:
+def told(value: object) -> str:
+    """A fact in words. Of many counts only those that occur, so that the line fits a narrow terminal."""
     if isinstance(value, dict):
         counts = cast("dict[str, int]", value)
-        return "  ".join(f"{name} {count:,}" for name, count in counts.items())
+        shown = {name: count for name, count in counts.items() if count or len(counts) <= _FEW}
+        return "  ".join(f"{name} {count:,}" for name, count in shown.items()) or "none"
     return f"{value:,}"

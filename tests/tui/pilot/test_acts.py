@@ -34,6 +34,16 @@ async def test_enter_in_a_fresh_dialog_cancels_and_nothing_is_applied() -> None:
         assert driver.source.applied == []
 
 
+async def test_what_an_act_said_stays_with_its_screen() -> None:
+    async with driving() as driver:
+        await driver.press(*cursor_on("7f3a"), "r")
+        await driver.dialog()
+        await driver.press("enter")
+        await driver.sees("closed, nothing was changed")
+        await driver.press("3")
+        await driver.until(lambda: "closed, nothing was changed" not in driver.text)
+
+
 async def test_many_jobs_want_their_number_typed() -> None:
     async with driving() as driver:
         await driver.press(*cursor_on("7f3a"), "r")
