@@ -87,7 +87,7 @@ class Relay:
         """
         with self._stop.on_signals():
             await self.work(self._stop)
-        if self._stop.stage is Stop.NOW:
+        if self._stop.interrupted:
             raise KeyboardInterrupt
 
     async def work(self, stop: StopRequest) -> None:

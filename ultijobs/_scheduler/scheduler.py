@@ -44,7 +44,7 @@ class Scheduler:
                         await self._rounds().run(self._stop)
                 finally:
                     await self._app.close()
-        if self._stop.stage is Stop.NOW:
+        if self._stop.interrupted:
             raise KeyboardInterrupt
 
     async def run_once(self) -> None:

@@ -32,6 +32,8 @@ class StopRequest:
 
     def __init__(self) -> None:
         self._stage = Stop.NO
+        self.interrupted = False
+        """True when a second signal asked for it: the process ends as an interrupted one does."""
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @property
@@ -69,6 +71,7 @@ class StopRequest:
 
         def handle(_number: int, _frame: FrameType | None) -> None:
             self.ask()
+            self.interrupted = self._stage is Stop.NOW
 
         before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
         try:

@@ -82,9 +82,9 @@ class Worker:
     async def run(self) -> None:
         """Works until `stop`, SIGTERM or ctrl-c; a second signal hands back at once and raises `KeyboardInterrupt`.
 
-        Waits for a database that is away. Raises `SchemaOutdated` for tables that do not fit this release,
-        `NotImplementedYet` or `JobConcurrencyUnenforceable` for declarations that cannot be kept; then nothing was
-        claimed.
+        Cancelled, it hands back at once too. Waits for a database that is away. Raises `SchemaOutdated` for tables that
+        do not fit this release, `NotImplementedYet` or `JobConcurrencyUnenforceable` for declarations that cannot be
+        kept; then nothing was claimed.
         """
         parent = os.environ.get(PARENT_FD)
         with self._stop.on_signals(), on_parent_death(self._stop, None if parent is None else int(parent)):
@@ -92,7 +92,7 @@ class Worker:
                 crew = await self._start(stack)
                 if crew is not None:
                     await self._work(crew, stack)
-        if self._stop.stage is Stop.NOW:
+        if self._stop.interrupted:
             raise KeyboardInterrupt
 
     async def run_until_idle(self) -> None:
@@ -104,17 +104,22 @@ class Worker:
             crew = await self._start(stack)
             if crew is None:
                 return
-            while self._stop.stage is Stop.NO:
-                await crew.reaper.once()
-                await crew.deliverer.once()
-                await crew.claimer.run_until_idle()
-                if await crew.deliverer.once():
-                    continue
-                if not await crew.others_running():
-                    break
-                await asyncio.sleep(self._settings.poll.total_seconds())
-            await hand_back_rest(crew)
-            await crew.settler.drained()
+            try:
+                await self._until_idle(crew)
+            finally:
+                await hand_back_rest(crew)
+                await crew.settler.drained()
+
+    async def _until_idle(self, crew: Crew) -> None:
+        while self._stop.stage is Stop.NO:
+            await crew.reaper.once()
+            await crew.deliverer.once()
+            await crew.claimer.run_until_idle()
+            if await crew.deliverer.once():
+                continue
+            if not await crew.others_running():
+                break
+            await asyncio.sleep(self._settings.poll.total_seconds())
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> Crew | None:
         """Opens everything in the order in which the stack closes it; None when the stop came first."""
@@ -180,6 +185,11 @@ class Worker:
             for task in ended:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
+        except asyncio.CancelledError:
+            # Whoever cancels does not wait for a grace.
+            self.stop(now=True)
+            await drain(crew, claiming, self._settings, self._stop)
+            raise
         finally:
             await end({asked, claiming, *background, *self._handing_back})
         leave_behind(crew)

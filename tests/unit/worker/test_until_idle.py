@@ -142,3 +142,25 @@ async def test_a_database_that_fails_is_raised_and_not_waited_for():
     async with App(jobs=JOBS, driver=BrokenDriver()) as app:
         with pytest.raises(DriverUnavailable):
             await asyncio.wait_for(Worker(app).run_until_idle(), 5)
+
+
+@pytest.mark.parametrize("method", ["run", "run_until_idle"])
+async def test_a_worker_that_is_cancelled_hands_back_what_it_runs(method: str):
+    driver = MemoryDriver()
+    started = asyncio.Event()
+
+    @job(Ask, idempotency_key=lambda ask: ask.key, tenant="none")
+    async def waits(input: Ask) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with App(jobs=[waits], driver=driver) as app:
+        asked = await waits.enqueue(Ask(key="k"))
+        working = asyncio.create_task(getattr(Worker(app), method)())
+        await asyncio.wait_for(started.wait(), 5)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(working, 5)
+        row = await driver.inspect.job(asked.id)
+    assert row is not None
+    assert (row.state, row.attempt) == ("ready", 0)
