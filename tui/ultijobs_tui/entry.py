@@ -24,8 +24,8 @@ from ultijobs_tui.source import LiveSource, Source
 __all__ = ["Options", "print_once", "run", "run_source"]
 
 _VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in tabs())
-_CLOSE_SECONDS: Final = 0.25
-_LEAVE_SECONDS: Final = 0.5
+_CLOSE_SECONDS: Final = 0.2
+_LEAVE_SECONDS: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True)
