@@ -66,6 +66,12 @@ def test_nothing_stuck_is_said_with_the_numbers_that_prove_it() -> None:
     ]
 
 
+def test_a_calm_queue_without_a_worker_says_how_to_start_one() -> None:
+    calm = replace(data.calm(), workers=0)
+    table = incident_table(frame(Needs(overview=True), FakeSource(overview=calm)), LOOK)
+    assert table_text(table, 120)[1] == "No worker is running: ultijobs worker starts one."
+
+
 def test_a_panel_tells_who_paused_a_queue_and_for_how_long() -> None:
     overview = data.overview()
     paused = next(s for s in overview.stuck if s.key == "queue:billing")

@@ -161,7 +161,10 @@ def _nothing(overview: Overview) -> tuple[Line, ...]:
         f"oldest ready {fmt.exact_age(overview.oldest_ready_ms)} · {fmt.count(dead)} dead · "
         f"{overview.running} of {overview.capacity} slots busy on {overview.workers} workers"
     )
-    return (line(Span("Nothing is stuck. ", Tone.GOOD), facts),)
+    said = line(Span("Nothing is stuck. ", Tone.GOOD), facts)
+    if overview.workers:
+        return (said,)
+    return (said, line(Span("No worker is running: ", Tone.WARN), Span("ultijobs worker", Tone.KEY), " starts one."))
 
 
 def stuck_panel(stuck: Stuck | None, overview: Overview | None, look: Look) -> list[Line]:
