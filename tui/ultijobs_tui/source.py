@@ -158,13 +158,15 @@ class LiveSource:
 
 
 def title_of(url: str) -> str:
-    """Host and database of an address; an address that cannot be taken apart as it is."""
+    """Host and database of an address, or its folder; an address that cannot be taken apart as it is."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or dict(parse_qsl(parts.query)).get("host", "")
         port = f":{parts.port}" if parts.port not in {None, 5432} else ""
     except ValueError:
         return url
+    if parts.scheme == "embedded":
+        return url.partition(":")[2] or url
     where = f"{host.rstrip('/').removesuffix('/run').rsplit('/', 1)[-1]}{port}"
     return f"{where}/{parts.path.lstrip('/')}".strip("/") or url
 

@@ -16,7 +16,7 @@ from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Block, Cell, Column, Tone, grid
 from ultijobs_cli.watch import watching
 
-__all__ = ["drain", "ls", "resume"]
+__all__ = ["drain", "ls", "resume", "uptime"]
 
 WorkerName = Annotated[
     str, typer.Argument(metavar="WORKER", help="The worker_id that `workers ls` shows.", callback=options.not_empty)
@@ -83,6 +83,11 @@ async def resume(
         return await order(api, await api.plan(Action.RESUME_WORKER, Target(worker=worker), chosen), {"worker": worker})
 
 
+def uptime(row: WorkerRow, now: datetime) -> str:
+    """How long it has run, or ran until its last beat."""
+    return wording.since(row.started_at, row.heartbeat_at if row.state == "gone" else now)
+
+
 def _table(rows: list[WorkerRow], now: datetime) -> Block:
     return grid(
         rows,
@@ -96,7 +101,7 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
             Column("LAG", lambda row: f"{row.loop_lag_ms}ms", rank=2, right=True),
             Column("MEMORY", lambda row: f"{row.rss_bytes / 2**20:.0f}M", rank=3, right=True),
             Column("QUEUES", lambda row: ",".join(row.queues), rank=2, wide=True),
-            Column("UP", lambda row: wording.since(row.started_at, now), rank=2, right=True),
+            Column("UP", lambda row: uptime(row, now), rank=2, right=True),
             Column("CODE", lambda row: wording.text(row.code_version), rank=4, wide=True),
         ],
         empty="no workers",

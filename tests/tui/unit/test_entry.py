@@ -62,6 +62,8 @@ async def test_once_shows_hostile_text_inert(capsys: pytest.CaptureFixture[str])
         ("postgresql://db:6432/shop?pgbouncer=1", "db:6432/shop"),
         ("postgresql:///postgres?host=/tmp/demo/run", "demo/postgres"),
         ("memory:", "memory:"),
+        ("embedded:/srv/shop/pgdata", "/srv/shop/pgdata"),
+        ("embedded:./pgdata", "./pgdata"),
     ],
 )
 def test_the_title_is_host_and_database(url: str, title: str) -> None:
