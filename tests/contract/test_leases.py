@@ -193,6 +193,17 @@ async def test_a_job_that_takes_down_its_workers_stops(harness: Harness, dead_le
     assert await harness.driver.reap([policy]) == []
 
 
+async def test_a_crash_leaves_nothing_of_the_error_before(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await end(harness, claimed, Outcome.RETRIED, error_code="shop.Declined", error="no", fingerprint="7f3a")
+    await harness.crash(await take_one(harness))
+    await harness.driver.reap([POLICY])
+    seen = await row(harness, claimed.id)
+    assert (seen.error_code, seen.fingerprint) == ("X_JOB_LEASE_LOST", None)
+    assert seen.last_error is not None
+    assert seen.last_error.startswith("X_JOB_LEASE_LOST")
+
+
 async def test_an_abandoned_body_leaves_its_error(harness: Harness) -> None:
     claimed = await put_and_take(harness)
     await renew(harness, Beat(claimed.id, claimed.lease_no, error_code="X_JOB_TIMEOUT"))

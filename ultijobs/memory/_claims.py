@@ -119,10 +119,10 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         error_code=code,
         error=f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}",
     )
+    row.fingerprint = None
     if row.attempt >= row.max_attempts:
         row.stop_reason = StopReason.LEASE_EXHAUSTED
         row.error_code = _MAX_ATTEMPTS
-        row.fingerprint = None
         row.last_error = _exhausted(store, row)
         store.finish(row, JobState.DEAD if policy.dead_letter else JobState.FAILED, now)
     else:
