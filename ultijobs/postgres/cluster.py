@@ -6,6 +6,7 @@ The locks go with their process, so a killed user leaves no claim behind.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import logging
@@ -131,6 +132,7 @@ class EmbeddedServer:
             if self._users is None:
                 self._users = os.open(self.directory / "users.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
                 fcntl.flock(self._users, fcntl.LOCK_SH)
+                atexit.register(self.stop)
             try:
                 self._ensure_running()
             except BaseException:
@@ -157,12 +159,13 @@ class EmbeddedServer:
 
     def _ensure_running(self) -> None:
         runner = self._runner()
-        if not (self.data / "PG_VERSION").exists():
-            shutil.rmtree(self.data, ignore_errors=True)
-            runner.own(self.data)
-            runner.run(
-                "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres", "-D", str(self.data)
-            )
+        if not self.data.exists():
+            # Made beside its place and moved when it is whole: a crash on the way leaves nothing that looks finished.
+            new = self.directory / "data.new"
+            shutil.rmtree(new, ignore_errors=True)
+            runner.own(new)
+            runner.run("initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres", "-D", str(new))
+            new.rename(self.data)
         if self._running():
             return
         sockets = self._sockets()
@@ -209,6 +212,7 @@ class EmbeddedServer:
         if self._users is not None:
             os.close(self._users)
             self._users = None
+            atexit.unregister(self.stop)
 
 
 def _account(user: str) -> tuple[int, int]:
@@ -240,3 +244,4 @@ def _let_pass(path: Path) -> None:
         status = folder.stat()
         if status.st_uid == 0 and not status.st_mode & 0o001:
             folder.chmod(status.st_mode & 0o7777 | 0o001)
+            _log.warning("running as root: %s may now be passed through, so that PostgreSQL reaches %s", folder, path)

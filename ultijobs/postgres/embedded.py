@@ -23,7 +23,11 @@ class EmbeddedDriver(PostgresDriver):
 
     async def open(self, role: str = "app") -> None:
         await asyncio.to_thread(self._server.start)
-        await super().open(role)
+        try:
+            await super().open(role)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         await super().close()

@@ -190,6 +190,20 @@ async def test_codecs_and_search_path_of_the_caller_make_no_difference(driver, d
     assert await database.fetchval("select count(distinct json_typeof(input)) from x_jobs") == 1
 
 
+async def test_a_caller_with_an_older_snapshot_is_told_to_repeat_its_transaction(driver, database, job):
+    """What holds the key cannot be seen in a snapshot from before it: the server's own error says so."""
+    transaction = database.transaction(isolation="repeatable_read")
+    await transaction.start()
+    await database.fetchval("select count(*) from x_jobs")
+    [holder] = await driver.enqueue([job(idempotency_key="k")])
+    with pytest.raises(asyncpg.SerializationError):
+        await driver.enqueue([job(idempotency_key="k")], tx=database)
+    await transaction.rollback()
+    async with database.transaction(isolation="repeatable_read"):
+        [again] = await driver.enqueue([job(idempotency_key="k")], tx=database)
+    assert (again.id, again.deduped) == (holder.id, True)
+
+
 async def test_a_transaction_of_the_drivers_own_commits_or_vanishes(driver, database, job):
     async with driver.transaction() as tx:
         await driver.enqueue([job()], tx=tx)
