@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import tempfile
 from collections.abc import Generator
@@ -14,9 +15,13 @@ from ultijobs.errors import Invariant
 __all__ = ["default_home", "locked"]
 
 
-def default_home() -> Path:
-    """A folder that the next demo finds again, so that only the first one makes a database."""
-    return Path(tempfile.gettempdir()) / f"ultijobs-demo-{os.getuid()}"
+def default_home(*tables: str) -> Path:
+    """A folder that the next demo finds again, so that only the first one makes a database.
+
+    Its name goes with the text of all `tables`, so that a release with other tables starts on a database of its own.
+    """
+    layout = hashlib.sha256("\0".join(tables).encode()).hexdigest()[:8]
+    return Path(tempfile.gettempdir()) / f"ultijobs-demo-{os.getuid()}-{layout}"
 
 
 @contextmanager

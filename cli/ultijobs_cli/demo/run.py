@@ -17,7 +17,7 @@ import asyncpg
 from ultijobs import App
 from ultijobs.errors import AppUnusable
 from ultijobs.postgres.embedded import EmbeddedServer
-from ultijobs.postgres.migrate import migrate
+from ultijobs.postgres.migrate import migrate, migrations
 from ultijobs_cli.demo import audit, closing, home, incidents, outcome, rounds
 from ultijobs_cli.demo.app import CREATE_REPORTS
 from ultijobs_cli.demo.beginning import CREATE_ROUNDS
@@ -25,6 +25,7 @@ from ultijobs_cli.demo.fleet import Fleet, fleet
 
 __all__ = ["Options", "Screen", "Tell", "cockpit", "run"]
 
+TABLES = (CREATE_REPORTS, CREATE_ROUNDS)
 LOOK = 0.25
 """Seconds between two looks at a round that is under way."""
 BREATH = 5.0
@@ -63,13 +64,13 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
     """The whole demo, with whatever it started stopped again, also on an error or a signal."""
     began = time.monotonic()
     async with AsyncExitStack() as stack:
-        directory = stack.enter_context(home.locked(options.directory or home.default_home()))
+        directory = stack.enter_context(home.locked(options.directory or kept_home()))
         tell(f"starting PostgreSQL in {directory}")
         url = await stack.enter_async_context(database(directory))
         connection = await asyncpg.connect(url)
         stack.push_async_callback(connection.close)
-        await connection.execute(CREATE_REPORTS)
-        await connection.execute(CREATE_ROUNDS)
+        for table in TABLES:
+            await connection.execute(table)
         started_at = await connection.fetchval("select now()")
         ledger, first_round = rounds.Ledger(), await outcome.last_round(connection) + 1
         async with fleet(url, workers=options.workers, log=directory / "worker.log") as running:
@@ -88,6 +89,11 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
             rounds=ledger.rounds,
             wall_s=time.monotonic() - began,
         )
+
+
+def kept_home() -> Path:
+    """The folder of demos with these very tables."""
+    return home.default_home(*(step.sql for step in migrations()), *TABLES)
 
 
 @asynccontextmanager
