@@ -148,3 +148,11 @@ async def test_two_records_of_one_step_in_one_call_keep_the_first_completed(harn
     assert [answer.held for answer in answers] == [True, True]
     (found,) = await harness.driver.inspect.steps(claimed.run_id)
     assert found.output == "1"
+
+
+async def test_a_claim_says_whether_anything_is_recorded_for_its_run(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    assert not claimed.has_steps
+    await record(harness, step(claimed))
+    await end(harness, claimed, Outcome.RETRIED)
+    assert (await take_one(harness)).has_steps

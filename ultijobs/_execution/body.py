@@ -62,7 +62,7 @@ class Body:
     async def run(self) -> None:
         """Raises what the handler raises, and what keeps it from being called."""
         job, handler, host, context = self._job, self._handler, self._host, self._context
-        if job.claims > 1:
+        if job.has_steps:
             records = await host.steps.load(job.run_id)
             try:
                 self._ledger = Ledger(records)

@@ -160,7 +160,9 @@ class ClaimedJob:
     attempt: int
     max_attempts: int
     claims: int
-    """How often the row was claimed, this time included: 1 means that no step can be recorded yet."""
+    """How often the row was claimed, this time included."""
+    has_steps: bool
+    """False when nothing is recorded for the run, so that nothing needs to be read."""
     lease_no: int
     input: str
     unique: UniqueMode

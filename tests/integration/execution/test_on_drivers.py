@@ -239,3 +239,29 @@ async def test_a_record_of_a_newer_release_is_handed_back_and_not_claimed_again(
         await connection.close()
     assert ran == ["later"]
     assert claims == 2
+
+
+async def test_a_step_that_is_in_the_table_before_the_first_claim_counts(pg_url: str) -> None:
+    ran: list[str] = []
+
+    async def handler(input: Ask, step: Step) -> None:
+        await step.run("pay", lambda: ran.append(input.key))
+
+    handle = declared(handler)
+    app = App(jobs=[handle], driver=pg_url)
+    connection = await asyncpg.connect(pg_url)
+    async with app:
+        paid, foreign = [await handle.enqueue(Ask(key=key)) for key in ("paid", "foreign")]
+        for enqueued, status in ((paid, "completed"), (foreign, "compensating")):
+            await connection.execute(
+                "insert into x_job_steps (run_id, name, status, output, position, lease_no)"
+                " values ($1, 'pay', $2, 'null', 0, 0)",
+                enqueued.run_id,
+                status,
+            )
+        async with working(app):
+            await ended(app, paid.id)
+            detail = await ended(app, foreign.id, JobState.DELAYED)
+    await connection.close()
+    assert detail.row.attempt == 0
+    assert ran == []

@@ -29,6 +29,7 @@ def claimed(lease_no: int = 1, **fields: Any) -> ClaimedJob:
             "attempt": 1,
             "max_attempts": 3,
             "claims": 1,
+            "has_steps": False,
             "lease_no": lease_no,
             "input": "null",
             "unique": UniqueMode.LIVE,
