@@ -53,7 +53,7 @@ update {schema}.x_jobs j
        key_held = j.key_held and j.unique_mode = 'live'
  where j.id = any(array(select c.id from c))
 returning j.id, j.run_id, j.name, j.queue, j.tenant_id, j.lane, j.priority, j.attempt, j.max_attempts, j.claims,
-          (j.claims > 1 or coalesce((select true from {schema}.x_job_steps s where s.run_id = j.run_id limit 1), false)),
+          j.claims > 1 or (select true from {schema}.x_job_steps s where s.run_id = j.run_id limit 1) is not null,
           j.lease_no, j.input::text as input, j.unique_mode, j.run_at, j.created_at, j.started_at, j.enqueued_by,
           j.traceparent, j.code_version)
 select u.*, case when u.id is null then clock_timestamp() - now() end as spent from (select) one left join u on true"""
