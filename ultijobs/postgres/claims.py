@@ -13,7 +13,7 @@ from uuid import UUID
 from ultijobs._queue.records import ClaimAsk, ClaimedJob, UniqueMode
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
-from ultijobs.postgres.streams import Stream, StreamBook
+from ultijobs.postgres.streams import Stream, StreamBook, lower_bound, readable
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -26,51 +26,52 @@ _MODES: Final = {mode.value: mode for mode in UniqueMode}
 
 # The subqueries are lazy: inner rows are locked only as far as the outer limits ask. Without any row to claim it
 # answers with one that says how long the search took.
-CLAIM: Final = """\
+CLAIM: Final = f"""\
 with c as materialized (
   select p.id from unnest($2::text[], $3::int[]) q(queue, slots) cross join lateral (
     select r.id
       from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[]) s(queue, lane, rank, lo, lo_id)
      cross join lateral (
-      select j.id from {schema}.x_jobs j
+      select j.id from {{schema}}.x_jobs j
        where j.state in ('ready', 'suspended') and j.behind is null
          and j.queue = s.queue and j.lane = s.lane and (-j.priority) = s.rank
          and (j.run_at, j.id) >= (s.lo, s.lo_id) and j.run_at <= now()
          and j.name = any($9::text[]) and j.id <> all($10::uuid[])
        order by j.run_at, j.id limit q.slots for no key update skip locked) r
      where s.queue = q.queue
-       and not exists (select from {schema}.x_queues p
+       and not exists (select from {{schema}}.x_queues p
                         where p.queue = q.queue and p.paused_at is not null
                           and (p.resume_at is null or p.resume_at > now()))
      limit q.slots) p
   limit $11::int),
 u as (
-update {schema}.x_jobs j
+update {{schema}}.x_jobs j
    set state = 'running', attempt = j.attempt + 1, claims = j.claims + 1,
-       lease_no = nextval('{schema_literal}.x_lease_no'::regclass), lease_until = now() + $12::interval,
+       lease_no = nextval('{{schema_literal}}.x_lease_no'::regclass), lease_until = now() + $12::interval,
        worker_id = $1::text, started_at = now(), updated_at = now(),
        running_step = null, abandoned = null, progress = null,
        key_held = j.key_held and j.unique_mode = 'live'
  where j.id = any(array(select c.id from c))
 returning j.id, j.run_id, j.name, j.queue, j.tenant_id, j.lane, j.priority, j.attempt, j.max_attempts, j.claims,
-          j.claims > 1 or (select true from {schema}.x_job_steps s where s.run_id = j.run_id limit 1) is not null,
-          j.lease_no, j.input::text as input, j.unique_mode, j.run_at, j.created_at, j.started_at, j.enqueued_by,
+          j.claims > 1 or (select true from {{schema}}.x_job_steps s where s.run_id = j.run_id limit 1) is not null,
+          j.lease_no, j.input::text as input, j.unique_mode,
+          {readable("j.run_at")}, {readable("j.created_at")}, j.started_at, j.enqueued_by,
           j.traceparent, j.code_version)
 select u.*, case when u.id is null then clock_timestamp() - now() end as spent from (select) one left join u on true"""
 
 # Reads a stream's first rows alone: an early answer costs one look, a full search could cost a million rows.
-NEXT_DUE: Final = """\
-select now() as at, min(case when x.known is not null then x.known else x.looked_to end) as due
+NEXT_DUE: Final = f"""\
+select now() as at, min({readable("coalesce(x.known, x.looked_to)")}) as due
   from unnest($1::text[], $2::text[], $3::int[], $4::timestamptz[], $5::uuid[]) s(queue, lane, rank, lo, lo_id)
  cross join lateral (
   select min(h.run_at) filter (where h.name = any($6::text[])) as known,
          case when count(*) = $7::int then max(h.run_at) end as looked_to
-    from (select j.run_at, j.name from {schema}.x_jobs j
+    from (select j.run_at, j.name from {{schema}}.x_jobs j
            where j.state in ('ready', 'suspended') and j.behind is null
              and j.queue = s.queue and j.lane = s.lane and (-j.priority) = s.rank
              and (j.run_at, j.id) >= (s.lo, s.lo_id)
            order by j.run_at, j.id limit $7::int) h) x
- where not exists (select from {schema}.x_queues p
+ where not exists (select from {{schema}}.x_queues p
                     where p.queue = s.queue and p.paused_at is not null
                       and (p.resume_at is null or p.resume_at > now()))"""
 
@@ -177,6 +178,6 @@ def _columns(streams: Sequence[Stream]) -> tuple[list[object], ...]:
         [stream.queue for stream in streams],
         [stream.lane for stream in streams],
         [stream.rank for stream in streams],
-        [stream.from_at for stream in streams],
+        [lower_bound(stream.from_at) for stream in streams],
         [stream.from_id for stream in streams],
     )

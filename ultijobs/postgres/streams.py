@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CAPPED", "Stream", "StreamBook"]
+__all__ = ["CAPPED", "Stream", "StreamBook", "lower_bound", "readable"]
 
 CAPPED: Final = "n:"
 """Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
@@ -32,19 +32,37 @@ _LATE: Final = timedelta(seconds=0.5)
 
 _LOWEST_ID: Final = UUID(int=0)
 
-STREAMS: Final = """\
-select now() as at, clock_timestamp() - now() as spent, q.queue, p.resume_at, s.lane, s.rank, s.run_at, s.id
+# SQL may set times that no datetime holds, infinity too; one such row must not stop the claims of all others.
+_EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
+_LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+def readable(column: str) -> str:
+    """SQL: the time in `column`, moved into what a datetime holds."""
+    early, late = (f"timestamptz '{at.isoformat()}'" for at in (_EARLIEST, _LATEST))
+    return f"case when {column} < {early} then {early} when {column} > {late} then {late} else {column} end"
+
+
+def lower_bound(at: datetime) -> datetime:
+    """As a parameter, what lies before every row that was read as `at` or later."""
+    # asyncpg sends the naive least datetime as -infinity.
+    return at if at > _EARLIEST else datetime.min  # noqa: DTZ901
+
+
+STREAMS: Final = f"""\
+select now() as at, clock_timestamp() - now() as spent, q.queue, {readable("p.resume_at")} as resume_at, s.lane, s.rank,
+       {readable("s.run_at")} as run_at, s.id
   from unnest($1::text[]) q(queue)
-  left join {schema}.x_queues p
+  left join {{schema}}.x_queues p
     on p.queue = q.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
   left join lateral (
     with recursive t as (
-      (select j.lane, (-j.priority) as rank, j.run_at, j.id, 1 as k from {schema}.x_jobs j
+      (select j.lane, (-j.priority) as rank, j.run_at, j.id, 1 as k from {{schema}}.x_jobs j
         where j.state in ('ready', 'suspended') and j.behind is null and j.queue = q.queue
         order by j.lane, (-j.priority), j.run_at, j.id limit 1)
       union all
       select n.lane, n.rank, n.run_at, n.id, t.k + 1 from t cross join lateral (
-        select j.lane, (-j.priority) as rank, j.run_at, j.id from {schema}.x_jobs j
+        select j.lane, (-j.priority) as rank, j.run_at, j.id from {{schema}}.x_jobs j
          where j.state in ('ready', 'suspended') and j.behind is null and j.queue = q.queue
            and (j.lane, (-j.priority)) > (t.lane, t.rank)
          order by j.lane, (-j.priority), j.run_at, j.id limit 1) n
