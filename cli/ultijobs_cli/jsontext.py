@@ -23,6 +23,8 @@ def json_text(flag: str, given: str, example: str) -> str:
         raise options.bad(
             flag, f"{given[1:]} cannot be read: {error.strerror}", "give the path of a JSON file"
         ) from error
+    except RecursionError as error:
+        raise options.bad(flag, "is nested too deep", f"write {flag} {example}") from error
     except ValueError as error:
         raise options.bad(flag, f"is no JSON: {error}", f"write {flag} {example}") from error
     return given
