@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ultijobs._queue.records import AttemptRecord, CatalogEntry, Progress, StepRecord
@@ -79,7 +80,8 @@ ACTIVITY: Final = """\
 id, at, actor, source, action, target, reason, as_of, matched, done, refused, failed, finished_at, equivalent,
 detail::text as detail"""
 
-_COPIED: Final = tuple(f.name for f in fields(JobRow) if f.name not in {"progress", "waiting_on"})
+_CHANGED: Final = {"progress", "waiting_on", "run_at", "due_at", "created_at"}
+_COPIED: Final = tuple(f.name for f in fields(JobRow) if f.name not in _CHANGED)
 _ACTIVITY_COPIED: Final = tuple(f.name for f in fields(ActivityRow) if f.name != "detail")
 
 
@@ -87,9 +89,17 @@ def job_row(row: Record) -> JobRow:
     waiting_on = row["waiting_on"]
     return JobRow(
         **{name: row[name] for name in _COPIED},
+        run_at=_in_time(row["run_at"]),
+        due_at=_in_time(row["due_at"]),
+        created_at=_in_time(row["created_at"]),
         progress=read_progress(row["progress"]),
         waiting_on=None if waiting_on is None else WaitingOn(waiting_on),
     )
+
+
+def _in_time(at: datetime) -> datetime:
+    """An infinite time, which asyncpg reads as a naive end of all dates, as an aware one."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def lease_row(row: Record) -> LeaseRow:

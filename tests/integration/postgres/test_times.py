@@ -1,6 +1,10 @@
 """Times that SQL may set and no datetime holds: such a row is claimed in its order, and stops no other."""
 
+from datetime import timedelta
+
 import pytest
+
+from ultijobs.inspection import Inspector
 
 PAST = ["-infinity", "4000-01-01 BC", "0001-01-01 00:00Z"]
 FUTURE = ["infinity", "20000-01-01", "9999-12-31 23:59Z"]
@@ -27,3 +31,15 @@ async def test_a_job_that_is_never_due_holds_back_no_other(driver, database, ask
     assert [claimed.id for claimed in await driver.claim(ask(3))] == [now.id]
     assert await driver.claim(ask(3)) == []
     assert (await driver.next_due(["default"], ["send"])).days > 365
+
+
+@pytest.mark.parametrize("at", ["-infinity", "infinity"])
+async def test_an_infinite_time_is_shown_beside_the_others(driver, database, job, at):
+    timeless, other = job(), job()
+    await driver.enqueue([timeless, other])
+    await database.execute(f"update x_jobs set run_at = '{at}', due_at = '{at}' where id = $1", timeless.id)
+    inspector = Inspector(driver)
+    rows = (await inspector.jobs()).rows
+    detail = await inspector.job(timeless.id)
+    assert {row.id for row in rows} == {timeless.id, other.id}
+    assert detail.row.run_at.utcoffset() == timedelta(0)
