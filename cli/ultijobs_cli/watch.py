@@ -31,4 +31,8 @@ async def watching(call: Invocation, look: Callable[[], Awaitable[Report]], *, w
             call.screen.again(report)
         except ReaderLeft:
             return Report("nobody reads any more")
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # A library below may lose the interruption that meets its answer; the task remembers that it was asked.
+            raise asyncio.CancelledError
         await asyncio.sleep(EVERY)
