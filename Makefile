@@ -64,8 +64,8 @@ scenarios: $(STAMP) ## The scenarios with the waits of production
 snapshots: $(STAMP) ## Draws the screens again
 	$(BIN)/pytest tests/tui/snap --snapshot-update
 
-bench: $(STAMP) ## Our own benchmarks, as ratios in one run
-	$(BIN)/python benchmarks/run.py $(ARGS)
+bench: $(STAMP) ## What a refresh of the cockpit costs on a large table
+	$(BIN)/python benchmarks/refresh.py
 
 docs: $(STAMP) ## Writes what is generated: docs/cli.md, docs/keys.md, docs/errors/
 	$(BIN)/python -m docs_tools
