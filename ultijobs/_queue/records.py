@@ -162,7 +162,7 @@ class ClaimedJob:
     claims: int
     """How often the row was claimed, this time included."""
     has_steps: bool
-    """False when nothing is recorded for the run, so that nothing needs to be read."""
+    """False when nothing is recorded for the run. A row that was claimed before may say True without any."""
     lease_no: int
     input: str
     unique: UniqueMode

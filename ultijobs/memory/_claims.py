@@ -95,7 +95,7 @@ def _take(store: Store, row: Row, ask: ClaimAsk, now: datetime) -> ClaimedJob:
         attempt=row.attempt,
         max_attempts=row.max_attempts,
         claims=row.claims,
-        has_steps=bool(store.steps.get(row.run_id)),
+        has_steps=row.claims > 1 or bool(store.steps.get(row.run_id)),
         lease_no=row.lease_no,
         input=row.input,
         unique=row.unique,
