@@ -58,8 +58,8 @@ acceptance: wheel ## The built wheel in an environment of its own, with real pro
 	echo "$(CURDIR)" > "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im pytest -o pythonpath= tests/acceptance
 
-scenarios: $(STAMP) ## The scenarios with the waits of production
-	ULTIJOBS_TEST_REAL_TIME=1 $(BIN)/pytest tests/acceptance tests/integration
+scenarios: $(STAMP) ## The scenarios alone, on the checkout
+	$(BIN)/pytest tests/acceptance tests/integration
 
 snapshots: $(STAMP) ## Draws the screens again
 	$(BIN)/pytest tests/tui/snap --snapshot-update
