@@ -21,6 +21,8 @@ from ultijobs.postgres.cluster import Runner, wheel_binaries
 from ultijobs.postgres.migrate import migrate
 
 T = TypeVar("T")
+# What asyncpg raises to a caller whose connection has ended: which one depends on what it had read by then.
+LOST = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 STARTS_WITHIN = 30.0
 SETTINGS = {
     "listen_addresses": "127.0.0.1",

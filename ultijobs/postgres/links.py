@@ -284,8 +284,7 @@ class _Turn:
 async def _close(connection: Connection[Record]) -> None:
     try:
         await connection.close(timeout=2)
-    except (OSError, EOFError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError):
+    except BaseException as failure:
         connection.terminate()
-    except BaseException:
-        connection.terminate()
-        raise
+        if not is_away(failure) and not isinstance(failure, asyncpg.PostgresError):
+            raise
