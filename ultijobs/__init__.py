@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ultijobs._definitions.job import job
     from ultijobs._definitions.source import BatchSource
     from ultijobs._definitions.task import task
-    from ultijobs._definitions.tenancy import cross_tenant
     from ultijobs._outbox.relay import Relay
     from ultijobs._queue.records import Enqueued, JobState
     from ultijobs._retry import RetryAfter, RetryPolicy, Terminal
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ultijobs._steps.context import Context, current
     from ultijobs._steps.step import Step
     from ultijobs._steps.sync_step import SyncStep
+    from ultijobs._steps.tenancy import cross_tenant
     from ultijobs._worker.worker import Worker
     from ultijobs.app import App
     from ultijobs.errors import UltijobsError
@@ -68,7 +68,6 @@ _HOMES: Final = {
     "ultijobs._definitions.job": ("job",),
     "ultijobs._definitions.source": ("BatchSource",),
     "ultijobs._definitions.task": ("task",),
-    "ultijobs._definitions.tenancy": ("cross_tenant",),
     "ultijobs._outbox.relay": ("Relay",),
     "ultijobs._queue.records": ("Enqueued", "JobState"),
     "ultijobs._retry": ("RetryAfter", "RetryPolicy", "Terminal"),
@@ -76,6 +75,7 @@ _HOMES: Final = {
     "ultijobs._steps.context": ("Context", "current"),
     "ultijobs._steps.step": ("Step",),
     "ultijobs._steps.sync_step": ("SyncStep",),
+    "ultijobs._steps.tenancy": ("cross_tenant",),
     "ultijobs._worker.worker": ("Worker",),
     "ultijobs.app": ("App",),
     "ultijobs.errors": ("UltijobsError",),

@@ -41,6 +41,7 @@ from ultijobs import (
     UltijobsError,
     Worker,
     backfill,
+    cross_tenant,
     current,
     job,
     task,
@@ -320,6 +321,13 @@ def sessions(session: Session, async_session: AsyncSession, django: DjangoConnec
 
 
 # -- running ---------------------------------------------------------------------------------------------
+async def guarded(ctx: Context[None], connection: asyncpg.Connection[Any], sync: psycopg.Connection[Any]) -> None:
+    async with cross_tenant("a report"):
+        await ctx.guard(connection)
+    ctx.guard_sync(sync)
+    await ctx.guard(sync)  # type: ignore[arg-type]
+
+
 async def run() -> None:
     worker = Worker(app, queues=["default"], concurrency=20, lease="30s", grace=timedelta(seconds=25), poll=1)
     await worker.run()
@@ -328,6 +336,9 @@ async def run() -> None:
 
 def below() -> Duration:
     assert_type(current().attempt, int)
+    with cross_tenant("a report"):
+        assert_type(current().crossing, str | None)
+    cross_tenant()  # type: ignore[call-arg]
     return "3d"
 
 

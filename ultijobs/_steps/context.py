@@ -14,9 +14,11 @@ from uuid import UUID
 from ultijobs._definitions.actor import Actor
 from ultijobs._log import emit
 from ultijobs._queue.records import ClaimedJob, Progress
+from ultijobs._steps import guard
 from ultijobs._steps.signal import StopSignal
 from ultijobs._text import clip
 from ultijobs.errors import Invariant
+from ultijobs.typing import AsyncTx, SyncTx
 
 __all__ = ["RUNNING", "STEP", "Context", "StepScope", "current"]
 
@@ -100,6 +102,23 @@ class Context(Generic[S]):
     def tenant(self) -> str | None:
         """The tenant that the declaration derived when the job was enqueued."""
         return self._job.tenant_id
+
+    @property
+    def crossing(self) -> str | None:
+        """The reason of the `cross_tenant` block that the calling code is in; None outside of one."""
+        return guard.crossing()
+
+    async def guard(self, tx: AsyncTx, /) -> None:
+        """Tells the database whose run this is, for the rest of the transaction `tx`, so that policies can hold it.
+
+        Sets `ultijobs.tenant` to the run's tenant, empty when it has none, and `ultijobs.cross_tenant` to the reason
+        in a `cross_tenant` block, else empty. Raises `Invariant` when no transaction is open.
+        """
+        await guard.guard(tx, self.tenant)
+
+    def guard_sync(self, tx: SyncTx, /) -> None:
+        """`guard` for a transaction of sync code."""
+        guard.guard_sync(tx, self.tenant)
 
     @property
     def actor(self) -> Actor | None:
