@@ -75,6 +75,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     ),
     KeyAction("input", ("i",), "Input", "the job's input, redacted by its declaration", "look", ("run",), footer=55),
     KeyAction("pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("dead", "run"), footer=54),
+    KeyAction("export", ("e",), "Export", "what is shown, as csv, json or md", "look"),
     KeyAction("copy.id", ("y",), "Copy id", "the id or name under the cursor", "look"),
     KeyAction("copy.cli", ("Y",), "Copy CLI", "the command that shows or does the same", "look", footer=35),
     KeyAction("freeze", ("f",), "Freeze", "ask the database nothing until pressed again", "look", footer=20),

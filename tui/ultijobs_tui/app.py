@@ -242,10 +242,6 @@ class Cockpit(NavigatingApp):
             if isinstance(screen, CockpitScreen):
                 screen.acted(plan, outcome)
 
-    def copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
-        self.say(f"copied: {text}")
-
     def everywhere(self, action: str) -> None:
         handlers: dict[str, Callable[[], object]] = {
             "freeze": self._freeze,
@@ -255,6 +251,7 @@ class Cockpit(NavigatingApp):
             "undo": self._undo,
             "commands": self.action_command_palette,
             "help": self.help,
+            "export": self.export,
             "back": self.back,
             "history.back": lambda: self.step(-1),
             "history.forward": lambda: self.step(1),

@@ -18,6 +18,7 @@ from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.bars import Status, footer_line, lost_lines, stale_line, state_line, tabs_line
+from ultijobs_tui.sheet import Sheet, sheet_of
 from ultijobs_tui.table import Line, Tone
 from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
@@ -98,6 +99,10 @@ class CockpitScreen(Screen[None]):
     def acted(self, plan: Plan, outcome: ActOutcome) -> None:
         """An act was carried out."""
 
+    def shown_where(self) -> str:
+        """What the list with the cursor is narrowed by, as an export says it."""
+        return self.filter_text()
+
     # -- the frame -------------------------------------------------------------------------------------
     def compose(self) -> ComposeResult:
         yield Lines(id="state")
@@ -174,6 +179,15 @@ class CockpitScreen(Screen[None]):
 
     def marks_shown(self) -> int:
         return 0
+
+    def sheet(self) -> Sheet | None:
+        """The list with the cursor, for a file; None before anything was read."""
+        frame, source = self.desk.last_frame, self.desk.source
+        if frame is None or not self.grid.table.columns:
+            return None
+        return sheet_of(
+            self.grid.table, view=self.VIEW, source=source.title, where=self.shown_where(), as_of=frame.as_of
+        )
 
     # -- keys ------------------------------------------------------------------------------------------
     def refusal(self, action: KeyAction) -> str | None:

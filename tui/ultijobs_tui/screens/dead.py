@@ -149,6 +149,9 @@ class DeadScreen(CockpitScreen):
     def filter_text(self) -> str:
         return self._where
 
+    def shown_where(self) -> str:
+        return (self._cause_where() if self._on_jobs else None) or self._where
+
     def type_filter(self, text: str) -> None:
         self.hint(filter_error(text) or GRAMMAR)
 

@@ -13,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
+from ultijobs_tui.paging import page
 from ultijobs_tui.present.help import help_lines
 from ultijobs_tui.present.why import why_lines
 from ultijobs_tui.screens.modal import Modal
@@ -30,19 +31,21 @@ _CLOSE: list[BindingType] = [
     Binding("pagedown,space", "scroll('page_down')", show=False),
     Binding("pageup", "scroll('page_up')", show=False),
     Binding("y", "copy", show=False),
+    Binding("o", "page", show=False),
 ]
 
 
 class TextDialog(Modal[None]):
-    """Lines to scroll through; `y` copies the text."""
+    """Lines to scroll through; `y` copies the text, `o` shows it in the operator's pager. `note` is told below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
 
-    def __init__(self, title: str, lines: Sequence[Line], text: str) -> None:
+    def __init__(self, title: str, lines: Sequence[Line], text: str, note: str = "") -> None:
         super().__init__()
         self._title = title
         self._lines = lines
         self._text = text
+        self._note = note
 
     def compose(self) -> ComposeResult:
         with Vertical(id="reader"):
@@ -54,8 +57,9 @@ class TextDialog(Modal[None]):
     def on_mount(self) -> None:
         self.query_one("#reader-title", Lines).set_lines([line(" ", Span(self._title, Tone.STRONG))])
         hint = line(
-            " ", Span("esc", Tone.KEY), " close   ", Span("y", Tone.KEY), " copy   ", Span("j k", Tone.KEY), " scroll"
-        )
+            " ", Span("esc", Tone.KEY), " close   ", Span("y", Tone.KEY), " copy   ", Span("j k", Tone.KEY), " scroll",
+            right=(Span(f"{self._note} ", Tone.WARN),) if self._note else (),
+        )  # fmt: skip
         self.query_one("#reader-hint", Lines).set_lines([hint])
         self.fill(self._lines)
 
@@ -82,6 +86,10 @@ class TextDialog(Modal[None]):
     def action_copy(self) -> None:
         self.desk.copy(self._text)
         self.query_one("#reader-hint", Lines).set_lines([line(" ", Span("copied", Tone.GOOD))])
+
+    def action_page(self) -> None:
+        if self._text and (refused := page(self._text, self.app.suspend)) is not None:
+            self.query_one("#reader-hint", Lines).set_lines([line(" ", Span(refused, Tone.WARN))])
 
 
 class WhyDialog(TextDialog):

@@ -137,6 +137,9 @@ class RunScreen(CockpitScreen):
         key = self._attempts.cursor.key
         return next((a for a in self._detail.attempts if str(a.lease_no) == key), None) if self._detail else None
 
+    def shown_where(self) -> str:
+        return f"id:{self.job}"
+
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
