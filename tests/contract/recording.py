@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
@@ -13,6 +14,7 @@ from ultijobs._queue.schedule import ScheduleStore
 Calls = set[str]
 
 STORES: dict[str, type] = {
+    "backfills": BackfillStore,
     "inspect": InspectionStore,
     "events": EventStore,
     "outbox": OutboxStore,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
@@ -134,6 +135,8 @@ class Driver(Protocol):
 
     @property
     def events(self) -> EventStore: ...
+    @property
+    def backfills(self) -> BackfillStore: ...
 
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
+from ultijobs._queue.backfills import PassRow, PassStatus
 from ultijobs._queue.events import EventPage, EventRow
 from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import (
@@ -35,6 +36,7 @@ from ultijobs._queue.views import (
 )
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
+from ultijobs.inspection.backfills import BackfillRow, BackfillState
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import format_where, parse_where
 from ultijobs.inspection.inspector import Inspector
@@ -61,6 +63,8 @@ __all__ = [
     "ActivityEntry",
     "ActivityRow",
     "AttemptRecord",
+    "BackfillRow",
+    "BackfillState",
     "CatalogEntry",
     "Cause",
     "Count",
@@ -83,6 +87,8 @@ __all__ = [
     "OutboxState",
     "Outcome",
     "Overview",
+    "PassRow",
+    "PassStatus",
     "Plan",
     "PlanOptions",
     "Progress",

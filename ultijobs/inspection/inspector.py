@@ -35,6 +35,7 @@ from ultijobs._queue.views import (
 from ultijobs._queue.where import ANY, Where
 from ultijobs.errors import Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
+from ultijobs.inspection.backfilled import Backfilled
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.models import (
     Action,
@@ -63,7 +64,7 @@ _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
 
-class Inspector(Scheduled):
+class Inspector(Scheduled, Backfilled):
     """Reads and acts on an open driver.
 
     Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and

@@ -29,6 +29,7 @@ from ultijobs._queue.records import (
 )
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.memory import _acts, _claims, _operations, _settle, _steps
+from ultijobs.memory._backfills import MemoryBackfills
 from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._events import MemoryEvents
 from ultijobs.memory._inspect import MemoryInspection
@@ -54,6 +55,7 @@ class MemoryDriver:
         self._inspect = MemoryInspection(self._store)
         self._schedule = MemorySchedule(self._store, self._transactions)
         self._events = MemoryEvents(self._store, self._transactions)
+        self._backfills = MemoryBackfills(self._store)
 
     @property
     def url(self) -> str:
@@ -74,6 +76,10 @@ class MemoryDriver:
     @property
     def events(self) -> MemoryEvents:
         return self._events
+
+    @property
+    def backfills(self) -> MemoryBackfills:
+        return self._backfills
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""

@@ -28,6 +28,7 @@ from ultijobs._queue.records import (
 )
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.postgres import activity, catalog, history, queues, workers
+from ultijobs.postgres.backfills import PostgresBackfills
 from ultijobs.postgres.cancel import cancel
 from ultijobs.postgres.claims import Claimer
 from ultijobs.postgres.dsn import Dsn
@@ -77,6 +78,7 @@ class PostgresDriver:
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
         self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
+        self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
 
     @property
     def url(self) -> str:
@@ -101,6 +103,10 @@ class PostgresDriver:
     @property
     def events(self) -> PostgresEvents:
         return self._events
+
+    @property
+    def backfills(self) -> PostgresBackfills:
+        return self._backfills
 
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""

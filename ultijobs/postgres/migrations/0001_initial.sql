@@ -194,10 +194,15 @@ create table {schema}.x_backfills (
   forced       boolean not null default false,
   rows         bigint not null default 0,
   batches      bigint not null default 0,
+  sweep        int    not null default 0,
   remaining    bigint,
+  counted_at   timestamptz,
+  counted_rows bigint not null default 0,
   cursor       json,
   lease_no     bigint not null default 0,
   started_at   timestamptz not null default now(),
+  resumed_at   timestamptz not null default now(),
+  resumed_rows bigint not null default 0,
   updated_at   timestamptz not null default now(),
   completed_at timestamptz
 );

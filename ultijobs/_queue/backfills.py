@@ -1,0 +1,136 @@
+"""The ledger of backfills: one row per pass, from which a pass that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+__all__ = ["BackfillStore", "PassMark", "PassRow", "PassStart", "PassStatus", "Surveyed"]
+
+
+class PassStatus(StrEnum):
+    """What has become of a pass. `completed` is final."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class PassStart:
+    """A pass that begins, or goes on, under the claim `lease_no` of its job."""
+
+    run_id: UUID
+    job_id: UUID
+    lease_no: int
+    name: str
+    checksum: str
+    app_version: str | None = None
+    environment: str | None = None
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassMark:
+    """How far a pass is: everything before `cursor` is handled. Totals of the whole pass, so that a repeat is none."""
+
+    run_id: UUID
+    job_id: UUID
+    lease_no: int
+    cursor: str | None
+    """JSON text; None is the beginning of the source."""
+    rows: int
+    batches: int
+    sweep: int = 0
+    """How often the source was begun anew, for rows that had come behind the cursor."""
+    remaining: int | None = None
+    """What `count()` has just answered; None leaves the last answer as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """A line of the ledger. `status` is read off the job too: one whose job has ended is not running."""
+
+    run_id: UUID
+    job_id: UUID
+    name: str
+    status: str
+    checksum: str
+    app_version: str | None
+    environment: str | None
+    forced: bool
+    rows: int
+    batches: int
+    sweep: int
+    remaining: int | None
+    """The last answer of `count()`."""
+    counted_at: datetime | None
+    counted_rows: int
+    """How many rows were handled when it was counted."""
+    cursor: str | None
+    started_at: datetime
+    """Of the first attempt."""
+    resumed_at: datetime
+    """Of the last attempt, which began with `resumed_rows` rows handled."""
+    resumed_rows: int
+    updated_at: datetime
+    completed_at: datetime | None
+    job_state: str | None
+    """None once the job is forgotten."""
+    error_code: str | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """All there is to know of one name: its newest pass, its newest completed one, and the live job if there is one."""
+
+    name: str
+    newest: PassRow | None
+    completed: PassRow | None
+    live_job: UUID | None
+    live_state: str | None
+
+
+class BackfillStore(Protocol):
+    """Writes are fenced by the claim of the pass's job; each answers whether that is held."""
+
+    async def begin(self, start: PassStart) -> PassRow | None:
+        """Opens the row of a run or takes it up again, with its cursor and its first start; None without the claim.
+
+        One that is completed stays so, and is answered as it is.
+        """
+        ...
+
+    async def mark(self, mark: PassMark) -> bool: ...
+    async def end(self, start: PassStart, status: PassStatus, *, remaining: int | None = None) -> bool:
+        """Completed or failed; a failed pass keeps its cursor. Changes nothing about one that is completed."""
+        ...
+
+    async def completed(self, name: str) -> PassRow | None:
+        """The newest pass of this name that is completed."""
+        ...
+
+    async def passes(
+        self,
+        *,
+        name: str | None = None,
+        run_id: UUID | None = None,
+        statuses: Sequence[PassStatus] = (),
+        limit: int = 100,
+    ) -> list[PassRow]:
+        """The ledger, newest first."""
+        ...
+
+    async def survey(self, names: Sequence[str]) -> list[Surveyed]:
+        """What there is of these names and of every other name in the ledger, sorted by name."""
+        ...
+
+    async def reconcile(self) -> int:
+        """Writes down what became of passes whose jobs have ended without a word; how many."""
+        ...
