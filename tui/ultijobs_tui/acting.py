@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target
@@ -54,7 +55,7 @@ class Acting:
         app = self._app
         app.say(f"planning: {intent.title} …")
         async with asyncio.timeout(_PLAN_SECONDS):
-            plan = await app.source.plan(intent.action, intent.target, intent.options)
+            plan = await app.source.plan(intent.action, intent.target, self._within(intent))
         if plan.matched.value == 0:
             why = plan.warnings[0] if plan.warnings else "nothing matches any more"
             app.say(f"{intent.title}: {why}", Tone.WARN)
@@ -65,6 +66,11 @@ class Acting:
             app.say(f"{intent.title}: closed, nothing was changed")
             return
         self._tell(intent, applied)
+
+    def _within(self, intent: Intent) -> PlanOptions:
+        """What is narrowed to a tenant acts on the jobs of that tenant alone."""
+        jobs = intent.action in {Action.RETRY, Action.CANCEL}
+        return replace(intent.options, tenant=self._app.tenant) if jobs else intent.options
 
     def _tell(self, intent: Intent, applied: Applied) -> None:
         plan, outcome = applied.plan, applied.outcome

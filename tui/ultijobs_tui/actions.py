@@ -47,6 +47,9 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         "move.pane", ("tab",), "Switch pane", "the other list of this screen", "move", ("dead", "run"), footer=30
     ),
     KeyAction("open", ("enter",), "Open", "what the cursor is on", "move", _LISTS, footer=100),
+    KeyAction(
+        "holder", ("w",), "Holder", "who holds it: the worker, the queue, the twin", "move", ("incident", "jobs", "run")
+    ),
     KeyAction("back", ("escape",), "Back", "close, or one level up", "move"),
     KeyAction("history.back", ("left_square_bracket",), "Previous place", "where you were before", "move"),
     KeyAction("history.forward", ("right_square_bracket",), "Next place", "undo the step back", "move"),
@@ -68,7 +71,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("mark.clear", ("N",), "Clear marks", "no row is marked", "list", ("jobs",)),
     KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
     KeyAction("sort", ("s",), "Sort", "next order", "list", ("queues", "jobs"), footer=40),
-    KeyAction("tenant", ("t",), "Tenant", "only the tenant of this row; again: all", "list", ("jobs",)),
+    KeyAction("tenant", ("t",), "Tenant", "every screen for the tenant of this row alone; again: all", "list"),
     KeyAction("dead_of_queue", ("l",), "Dead letters", "dead letters of this queue", "list", ("queues",), footer=45),
     KeyAction(
         "why", ("h",), "Why", "why this job is where it is, and what frees it", "look", ("incident", *_JOBS), footer=65

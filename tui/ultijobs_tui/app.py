@@ -18,6 +18,7 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.acting import Acting
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place, Settings
+from ultijobs_tui.everywhere import Everywhere
 from ultijobs_tui.following import Following
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.history import History
@@ -67,8 +68,10 @@ class Cockpit(NavigatingApp):
         self._frame_at = 0.0
         self._absolute = False
         self._result = line()
+        self._tenant_shown = self._settings.tenant
         self._leaving = False
-        self._acting = Acting(self)
+        self.acting = Acting(self)
+        self._everywhere = Everywhere(self)
         self._following = Following()
         self.link = link or Link(monotonic)
         self.poller = Poller(
@@ -82,13 +85,15 @@ class Cockpit(NavigatingApp):
         )
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[0].name
+        self.theme = self._settings.theme or THEMES[0].name
 
     # -- life ------------------------------------------------------------------------------------------
     async def on_mount(self) -> None:
         view = self._settings.view if self._settings.view in self.MODES else "incident"
         await self.switch_mode(view)
         self._places.visit(Place(view))
+        if self._settings.queue is not None:
+            self.go(Place("queues", key=self._settings.queue))
         if self._settings.where is not None:
             self.go(Place("jobs", where=self._settings.where))
         if not self._source.live:
@@ -142,11 +147,13 @@ class Cockpit(NavigatingApp):
 
     def _ask(self) -> Needs:
         screen = self._top
-        needs = screen.needs() if screen is not None else Needs()
+        needs = (screen.needs() if screen is not None else Needs()).within(self._tenant_shown)
         return needs.following(self._following.id) if self._following.id else needs
 
     def feed(self, frame: Frame) -> None:
-        """Shows a frame."""
+        """Shows a frame, unless it was read for another tenant."""
+        if frame.needs.tenant != self._tenant_shown:
+            return
         self._frame = frame
         self._frame_at = self._monotonic()
         if frame.overview is not None:
@@ -203,6 +210,7 @@ class Cockpit(NavigatingApp):
         return Status(
             title=self._source.title,
             read_only=self._settings.read_only,
+            tenant=self._tenant_shown,
             state=link.state,
             clock=frame.as_of + timedelta(seconds=elapsed) if frame else None,
             interval=self.poller.delay,
@@ -226,6 +234,17 @@ class Cockpit(NavigatingApp):
             return "the connection is lost"
         return None
 
+    @property
+    def tenant(self) -> str | None:
+        return self._tenant_shown
+
+    def narrow(self, tenant: str | None) -> None:
+        if tenant != self._tenant_shown:
+            self._tenant_shown = tenant
+            self._history = History()
+            self.say("all tenants" if tenant is None else f"only tenant {tenant}: t shows all again")
+            self.poke()
+
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self._result = line(" ", Span(text, tone))
         self._bars()
@@ -234,7 +253,7 @@ class Cockpit(NavigatingApp):
         self.poller.poke()
 
     def act(self, intent: Intent) -> None:
-        self.run_worker(self._acting.run(intent), group="act", exit_on_error=False)
+        self.run_worker(self.acting.run(intent), group="act", exit_on_error=False)
 
     def acted(self, plan: Plan, outcome: ActOutcome) -> None:
         """Marks of what was done are gone; what was refused keeps them."""
@@ -243,42 +262,18 @@ class Cockpit(NavigatingApp):
                 screen.acted(plan, outcome)
 
     def everywhere(self, action: str) -> None:
-        handlers: dict[str, Callable[[], object]] = {
-            "freeze": self._freeze,
-            "now": self._now,
-            "absolute": self._toggle_absolute,
-            "quit": self.action_leave,
-            "undo": self._undo,
-            "commands": self.action_command_palette,
-            "help": self.help,
-            "export": self.export,
-            "back": self.back,
-            "history.back": lambda: self.step(-1),
-            "history.forward": lambda: self.step(1),
-        }
         if action.startswith("tab."):
             self._result = line()  # what was said belongs to the screen that is left
             self._bars()
             self.go(Place(action.removeprefix("tab.")))
         else:
-            handlers[action]()
+            self._everywhere.do(action)
 
-    def _freeze(self) -> None:
+    def toggle_freeze(self) -> None:
         self.link.frozen = not self.link.frozen
         self.poller.poke()
 
-    def _now(self) -> None:
-        if self.link.frozen:
-            self.say("frozen: f goes live again", Tone.WARN)
-        self.poller.poke()
-
-    def _toggle_absolute(self) -> None:
+    def toggle_absolute(self) -> None:
         self._absolute = not self._absolute
         if isinstance(self.screen, CockpitScreen):
             self.screen.receive(self._frame)
-
-    def _undo(self) -> None:
-        if self._acting.undoable is None:
-            self.say("nothing to undo: only a pause or a resume can be", Tone.WARN)
-        else:
-            self.act(self._acting.undoable)

@@ -28,6 +28,9 @@ class Settings:
     read_only: bool = False
     refresh: float = 1.0
     ascii: bool = False
+    tenant: str | None = None
+    queue: str | None = None
+    theme: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,15 @@ class Desk(Protocol):
     def look(self) -> Look: ...
     def refusal(self, action: KeyAction) -> str | None:
         """Why an action cannot be done now, whatever the screen."""
+        ...
+
+    @property
+    def tenant(self) -> str | None:
+        """The one that every screen is narrowed to."""
+        ...
+
+    def narrow(self, tenant: str | None) -> None:
+        """Narrows every screen and every act on jobs to one tenant; None is all of them."""
         ...
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:

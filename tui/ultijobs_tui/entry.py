@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
 from ultijobs.errors import Invariant
@@ -20,6 +21,7 @@ from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.once import NEEDS, once_text
 from ultijobs_tui.source import LiveSource, Source
+from ultijobs_tui.theme import THEMES, theme_names
 
 __all__ = ["Options", "print_once", "run", "run_source"]
 
@@ -35,6 +37,10 @@ class Options:
     job: str | None = None
     where: str | None = None
     view: str = "incident"
+    queue: str | None = None
+    """Begins at Queues, on this one."""
+    tenant: str | None = None
+    """Narrows every screen."""
     read_only: bool = False
     once: bool = False
     refresh: float = 1.0
@@ -42,6 +48,7 @@ class Options:
     no_color: bool = False
     no_mouse: bool = False
     ascii: bool = False
+    theme: str | None = None
     actor: str | None = None
     role: str = field(default="tui", kw_only=True)
 
@@ -64,6 +71,10 @@ def check(options: Options) -> None:
         raise Invariant(f"there is no screen {options.view!r}", fix=f"--view {' or '.join(_VIEWS)}")
     if options.where is not None:
         parse_where(options.where)
+    if options.theme is not None and options.theme not in theme_names():
+        near = get_close_matches(options.theme, theme_names(), 1)
+        fix = f"--theme {near[0] if near else THEMES[0].name}; there are {', '.join(theme_names())}"
+        raise Invariant(f"there is no theme {options.theme!r}", fix=fix)
 
 
 async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> int:
@@ -96,6 +107,9 @@ async def run_source(source: Source, options: Options | None = None) -> int:
         read_only=chosen.read_only,
         refresh=max(0.25, chosen.refresh),
         ascii=chosen.ascii,
+        tenant=chosen.tenant,
+        queue=chosen.queue,
+        theme=chosen.theme,
     )
     app = Cockpit(source, settings)
     with _told_to_leave(app):

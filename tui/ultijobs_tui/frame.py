@@ -34,9 +34,18 @@ class Needs:
     why: UUID | None = None
     watch: UUID | None = None
     """A canary that is followed."""
+    tenant: str | None = None
+    """The tenant that all of it is narrowed to."""
 
     def following(self, id: UUID) -> Needs:
         return replace(self, watch=id)
+
+    def within(self, tenant: str | None) -> Needs:
+        return replace(self, tenant=tenant)
+
+    def screen(self) -> Needs:
+        """What the screen itself asked for, without what the cockpit added."""
+        return replace(self, watch=None, tenant=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class Frame:
         """With what failed this time as it was in `before`, when that answered the same."""
         if before is None or not self.failures or not before.answers(self.needs):
             return self
+        if before.needs.tenant != self.needs.tenant:
+            return self
         return replace(
             self,
             queues=before.queues if self.queues is None else self.queues,
@@ -70,5 +81,5 @@ class Frame:
         )
 
     def answers(self, needs: Needs) -> bool:
-        """Whether it was fetched for `needs`, whatever else was followed beside them."""
-        return replace(self.needs, watch=None) == replace(needs, watch=None)
+        """Whether it was fetched for `needs`, whatever the cockpit added to them."""
+        return self.needs.screen() == needs.screen()

@@ -41,6 +41,7 @@ class NavigatingApp(WindowsApp):
 
     def go(self, place: Place) -> None:
         """Opens a place and remembers it."""
+        self._leave()
         self._places.visit(place)
         self.call_later(self._open, place)
 
@@ -60,7 +61,12 @@ class NavigatingApp(WindowsApp):
             self.screen.bars()
         self.poke()
 
+    def _leave(self) -> None:
+        if isinstance(self.screen, CockpitScreen) and (here := self.screen.place()) is not None:
+            self._places.leave(here)
+
     def step(self, by: int) -> None:
+        self._leave()
         place = self._places.step(by)
         if place is not None:
             self.call_later(self._open, place)

@@ -27,6 +27,11 @@ class Places:
         self._places = [*self._places[: self._at + 1], place][-_KEEP:]
         self._at = len(self._places) - 1
 
+    def leave(self, place: Place) -> None:
+        """Where exactly the operator was when leaving: coming back leads to the same row."""
+        if self.current is not None and place.view == self.current.view:
+            self._places[self._at] = place
+
     def step(self, by: int) -> Place | None:
         """The place one back (-1) or forward (1), which then is the current one; None at an end."""
         at = self._at + by

@@ -19,7 +19,9 @@ from ultijobs.inspection import (
     Overview,
     Plan,
     PlanOptions,
+    QueueRow,
     Target,
+    parse_where,
 )
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import explain
@@ -68,6 +70,7 @@ class LiveSource:
         self._monotonic = monotonic
         self._overview: Overview | None = None
         self._overview_at: float | None = None
+        self._overview_of: str | None = None
 
     @property
     def title(self) -> str:
@@ -87,20 +90,23 @@ class LiveSource:
         overview = await self._bars(needs, failures)
         inspector = self._inspector
         queues = causes = page = job = why = watch = None
+        tenant = needs.tenant
         if needs.queues:
-            queues = await _part("queues", failures, inspector.queues)
+            queues = await _part("queues", failures, lambda: self._queues(tenant))
         if (where := needs.causes) is not None:
-            causes = await _part("causes", failures, lambda: inspector.causes(where))
+            causes = await _part("causes", failures, lambda: inspector.causes(parse_where(where, tenant=tenant)))
         if (ask := needs.page) is not None:
             page = await _part(
                 "jobs",
                 failures,
-                lambda: inspector.jobs(ask.where, sort=ask.sort, after=ask.after, limit=ask.limit),
+                lambda: inspector.jobs(
+                    parse_where(ask.where, tenant=tenant), sort=ask.sort, after=ask.after, limit=ask.limit
+                ),
             )
         if (wanted := needs.job) is not None:
-            job = await _part("job", failures, lambda: inspector.job(wanted))
+            job = await _part("job", failures, lambda: inspector.job(wanted, tenant=tenant))
         if (asked := needs.why) is not None:
-            why = await _part("why", failures, lambda: inspector.why(asked))
+            why = await _part("why", failures, lambda: inspector.why(asked, tenant=tenant))
         if (watched := needs.watch) is not None:
             watch = await self._watch(watched, job)
         return Frame(
@@ -140,11 +146,18 @@ class LiveSource:
         """The overview: on each refresh where it is the screen, every ten seconds where it feeds the bars alone."""
         now = self._monotonic()
         fresh = self._overview_at is not None and now - self._overview_at < _OVERVIEW_EVERY
+        if needs.tenant != self._overview_of:
+            self._overview, self._overview_of, fresh = None, needs.tenant, False
         if needs.overview or not fresh:
-            overview = await _part("overview", failures, self._inspector.overview)
+            overview = await _part("overview", failures, lambda: self._inspector.overview(tenant=needs.tenant))
             if overview is not None:
                 self._overview, self._overview_at = overview, now
         return self._overview
+
+    async def _queues(self, tenant: str | None) -> list[QueueRow]:
+        if tenant is None:
+            return await self._inspector.queues()
+        return (await self._inspector.stats(tenant=tenant)).queues
 
     async def _watch(self, id: UUID, shown: JobDetail | None) -> JobDetail | None:
         if shown is not None and shown.row.id == id:

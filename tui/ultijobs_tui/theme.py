@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
-__all__ = ["THEMES"]
+__all__ = ["THEMES", "theme_names"]
 
 THEMES: Final = (
     Theme(
@@ -38,3 +38,8 @@ THEMES: Final = (
         dark=False,
     ),
 )
+
+
+def theme_names() -> tuple[str, ...]:
+    """Ours first; `ansi-dark` and `ansi-light` keep to the terminal's own 16 colours."""
+    return (*(theme.name for theme in THEMES), *sorted(BUILTIN_THEMES))

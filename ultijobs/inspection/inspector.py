@@ -108,9 +108,9 @@ class Inspector(Scheduled, Backfilled):
         """The database's clock."""
         return await self._store.now()
 
-    async def overview(self) -> Overview:
+    async def overview(self, *, tenant: str | None = None) -> Overview:
         """What is stuck, in at most eight statements; a detector that fails is a line of its own."""
-        return await overview(self._store, self._driver.schedule)
+        return await overview(self._store, self._driver.schedule, tenant)
 
     async def stats(self, *, queue: str | None = None, tenant: str | None = None) -> Stats:
         """Counts per queue and state. Each row is in exactly one of them; `ready` means due."""

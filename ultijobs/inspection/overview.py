@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -38,9 +38,12 @@ class _Facts:
     names: Mapping[str, Count] = field(default_factory=dict[str, Count])
 
 
-async def overview(store: InspectionStore, schedule: ScheduleStore) -> Overview:
-    """One incident's picture in at most eight statements. Raises only when the counts themselves cannot be read."""
-    stats = await store.stats()
+async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str | None = None) -> Overview:
+    """One incident's picture in at most eight statements. Raises only when the counts themselves cannot be read.
+
+    With a `tenant`, its jobs alone: what belongs to no tenant (names without a worker, late tasks) is left out.
+    """
+    stats = await store.stats(None, tenant)
     facts = _Facts(stats.as_of, stats)
     stuck: list[Stuck] = []
 
@@ -49,10 +52,12 @@ async def overview(store: InspectionStore, schedule: ScheduleStore) -> Overview:
         return []
 
     async def causes() -> list[Stuck]:
-        return [_dead(cause, facts.now) for cause in await store.causes(STOPPED, limit=_CAUSES)]
+        where = replace(STOPPED, tenant=tenant)
+        return [_dead(cause, facts.now) for cause in await store.causes(where, limit=_CAUSES)]
 
     async def leases() -> list[Stuck]:
-        return _lapsed([lease for lease in await store.leases(limit=_LEASES) if lease.expired])
+        held = await store.leases(limit=_LEASES)
+        return _lapsed([lease for lease in held if lease.expired and tenant in {None, lease.tenant_id}])
 
     async def names() -> list[Stuck]:
         facts.names = await _names_without_worker(store, facts)
@@ -64,9 +69,10 @@ async def overview(store: InspectionStore, schedule: ScheduleStore) -> Overview:
     facts.known = await _detect("workers", workers, stuck)
     await _detect("dead letters", causes, stuck)
     await _detect("leases", leases, stuck)
-    if facts.known:
+    if facts.known and tenant is None:
         await _detect("names", names, stuck)
-    await _detect("tasks", tasks, stuck)
+    if tenant is None:
+        await _detect("tasks", tasks, stuck)
     stuck += [line for queue in stats.queues if (line := _queue(queue, facts)) is not None]
     stuck.sort(key=lambda line: (-line.severity, line.since or facts.now, line.key))
     live = [w for w in facts.workers if w.state not in {"gone", "drained"}]

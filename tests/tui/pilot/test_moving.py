@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.tui import data
 from tests.tui.driving import driving
 from tests.tui.fake import FakeSource
-from ultijobs.inspection import JobPage
+from ultijobs.inspection import JobPage, WaitingOn
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.widgets.grid import Grid
 
@@ -113,3 +115,42 @@ async def test_the_input_is_shown_only_when_asked_for() -> None:
         assert 'inv_8001"' not in driver.text
         await driver.press("i")
         await driver.sees('"card": "•••"')
+
+
+async def test_the_way_back_leads_to_the_row_that_was_left() -> None:
+    async with driving(settings=Settings(where="state:dead")) as driver:
+        await driver.until(lambda: len(driver.grid.table.rows) > 2)
+        await driver.press("j", "j")
+        left = driver.grid.cursor.key
+        await driver.press("slash", *" queue:mail", "enter")
+        await driver.sees("filter state:dead queue:mail")
+        await driver.until(lambda: driver.grid.cursor.key not in {None, left})
+        await driver.press("left_square_bracket")
+        await driver.until(lambda: driver.grid.cursor.key == left, that="the row that was left")
+
+
+async def test_w_goes_to_the_queue_that_keeps_a_job_and_to_the_twin_before_it() -> None:
+    paused = replace(data.job(1), waiting_on=WaitingOn.PAUSED, queue="billing")
+    behind = replace(data.job(2), waiting_on=WaitingOn.BEHIND, behind=data.uid(1))
+    delayed = replace(data.job(3), waiting_on=WaitingOn.DELAY)
+    source = FakeSource(page=JobPage([paused, behind, delayed], None, data.NOW))
+    async with driving(source, Settings(view="jobs")) as driver:
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("w")
+        await driver.sees("RUN/CAP")
+        await driver.until(lambda: driver.grid.cursor.key == "billing")
+        await driver.press("left_square_bracket", "j", "w")
+        await driver.sees("FROM ENQUEUE TO NOW")
+        await driver.press("escape", "j", "w")
+        await driver.sees("nobody holds it: it waits for delay")
+
+
+async def test_a_deep_link_opens_the_queue() -> None:
+    async with driving(settings=Settings(queue="mail")) as driver:
+        await driver.sees("RUN/CAP")
+        await driver.until(lambda: driver.grid.cursor.key == "mail")
+
+
+async def test_a_theme_is_taken_from_the_start() -> None:
+    async with driving(settings=Settings(theme="ansi-light")) as driver:
+        assert driver.app.theme == "ansi-light"

@@ -24,7 +24,11 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [(Options(view="nowhere"), Invariant), (Options(where="stat:dead"), FilterInvalid)],
+    [
+        (Options(view="nowhere"), Invariant),
+        (Options(theme="neon"), Invariant),
+        (Options(where="stat:dead"), FilterInvalid),
+    ],
 )
 def test_flags_that_cannot_be_used_are_refused_before_anything_opens(options: Options, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -117,7 +121,7 @@ async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_c
         pass
 
     class Slow:
-        async def overview(self):
+        async def overview(self, **_kw):
             raise DriverUnavailable("db does not answer") from QueryCanceledError("statement timeout")
 
         async def now(self):
@@ -129,7 +133,7 @@ async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_c
 
 async def test_a_lost_connection_fails_the_whole_frame() -> None:
     class Lost:
-        async def overview(self):
+        async def overview(self, **_kw):
             raise DriverUnavailable("db does not answer") from ConnectionResetError("gone")
 
     with pytest.raises(DriverUnavailable):

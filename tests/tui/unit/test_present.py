@@ -18,7 +18,7 @@ from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text, table_text
 from ultijobs_tui.present.causes import cause_panel, cause_where
-from ultijobs_tui.present.filters import filter_error, quoted, with_tenant
+from ultijobs_tui.present.filters import filter_error, of_tenant, quoted
 from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.present.jobs import stands_since, waits_for
 from ultijobs_tui.present.plan import command_lines, confirm_word, plan_lines
@@ -244,9 +244,9 @@ def test_the_whole_error_has_every_attempt_the_newest_first() -> None:
     assert text.count("attempt ") == 5
 
 
-def test_a_filter_is_narrowed_to_a_tenant_and_widened_again() -> None:
-    assert with_tenant("state:dead", "t 1") == 'state:dead tenant:"t 1"'
-    assert with_tenant('state:dead tenant:"t 1"', "t 1") == "state:dead"
+def test_the_word_for_a_tenant_is_quoted_where_it_must_be() -> None:
+    assert of_tenant("t 1") == 'tenant:"t 1"'
+    assert of_tenant(None) == ""
 
 
 def test_a_filter_error_names_what_to_write() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ultijobs.inspection import Overview
@@ -23,6 +23,7 @@ class Status:
     title: str
     read_only: bool
     state: LinkState
+    tenant: str | None = field(default=None, kw_only=True)
     clock: datetime | None
     interval: float = 1.0
     data_age: float | None = None
@@ -41,6 +42,8 @@ def state_line(status: Status, look: Look) -> Line:
     mode = Span("ro", Tone.WARN) if status.read_only else Span("rw", Tone.MUTED)
     title = _tail(status.title, 28 if look.wide else 16)
     left: list[str | Span] = [" ", Span("ultijobs", Tone.STRONG), "  ", title, "  ", mode, "  "]
+    if status.tenant is not None:
+        left += [Span(f"tenant {_head(status.tenant, 24 if look.wide else 12)}", Tone.ACCENT), "  "]
     now = "" if status.clock is None else f"{status.clock:%H:%M:%S}Z "
     if status.state is LinkState.LOST:
         left += [Span(f"✗ LOST {_mmss(status.lost_for)}", Tone.BAD), "  "]
@@ -129,6 +132,10 @@ def _state(status: Status) -> Span:
 
 def _tail(text: str, width: int) -> str:
     return text if len(text) <= width else "…" + text[-(width - 1) :]
+
+
+def _head(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _mmss(seconds: float) -> str:

@@ -8,7 +8,7 @@ from ultijobs.errors import FilterInvalid
 from ultijobs.inspection import Field, Op, Term, Where, format_where, parse_where
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["GRAMMAR", "empty_jobs", "filter_error", "quoted", "with_tenant"]
+__all__ = ["GRAMMAR", "empty_jobs", "filter_error", "of_tenant", "quoted"]
 
 GRAMMAR: Final = line(
     " ", Span("state: queue: job: tenant: reason: fp: code: key: worker: age:>10m -not err~text", Tone.MUTED)
@@ -24,13 +24,9 @@ def filter_error(text: str) -> Line | None:
     return None
 
 
-def with_tenant(where: str, tenant: str | None) -> str:
-    """`where` narrowed to `tenant`, or widened to all tenants when it names one."""
-    terms = parse_where(where)
-    kept = [t for t in terms.terms if t.field is not Field.TENANT]
-    if len(kept) == len(terms.terms) and tenant is not None:
-        return f"{where} tenant:{quoted(tenant)}".strip()
-    return format_where(Where(tuple(kept), terms.tenant))
+def of_tenant(tenant: str | None) -> str:
+    """The word that narrows to a tenant; none for all of them."""
+    return "" if tenant is None else f"tenant:{quoted(tenant)}"
 
 
 def quoted(value: str) -> str:

@@ -18,6 +18,7 @@ from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.bars import Status, footer_line, lost_lines, stale_line, state_line, tabs_line
+from ultijobs_tui.present.filters import of_tenant
 from ultijobs_tui.sheet import Sheet, sheet_of
 from ultijobs_tui.table import Line, Tone
 from ultijobs_tui.widgets.filterbar import FilterBar
@@ -83,6 +84,18 @@ class CockpitScreen(Screen[None]):
 
     def arrive(self, place: Place) -> None:
         """The operator came here by a link."""
+
+    def place(self) -> Place | None:
+        """Where the operator is, to come back to."""
+        return Place(self.VIEW, key=self.query(Grid).first().cursor.key)
+
+    def tenant_here(self) -> str | None:
+        """The tenant of what is under the cursor."""
+        return None
+
+    def holder(self) -> Place | str:
+        """Where the holder of what is under the cursor is shown, or why there is none."""
+        return "nothing is under the cursor"
 
     def leave_filter(self) -> None:
         """Esc on the filter."""
@@ -186,7 +199,11 @@ class CockpitScreen(Screen[None]):
         if frame is None or not self.grid.table.columns:
             return None
         return sheet_of(
-            self.grid.table, view=self.VIEW, source=source.title, where=self.shown_where(), as_of=frame.as_of
+            self.grid.table,
+            view=self.VIEW,
+            source=source.title,
+            where=" ".join(filter(None, (self.shown_where(), of_tenant(self.desk.tenant)))),
+            as_of=frame.as_of,
         )
 
     # -- keys ------------------------------------------------------------------------------------------
@@ -221,7 +238,15 @@ class CockpitScreen(Screen[None]):
             "move.page_down": lambda: self.grid.move(self.grid.page),
             "move.page_up": lambda: self.grid.move(-self.grid.page),
             "filter": self._open_filter,
+            "holder": self._go_to_holder,
         }
+
+    def _go_to_holder(self) -> None:
+        holder = self.holder()
+        if isinstance(holder, Place):
+            self.desk.go(holder)
+        else:
+            self.desk.say(holder, Tone.WARN)
 
     def _open_filter(self) -> None:
         text = self.filter_text()

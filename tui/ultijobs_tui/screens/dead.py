@@ -58,6 +58,13 @@ class DeadScreen(CockpitScreen):
         if self._frame is not None:
             self._go_wanted()
 
+    def place(self) -> Place:
+        return Place("dead", where=self._where, key=self._grid.cursor.key)
+
+    def tenant_here(self) -> str | None:
+        job = self._job()
+        return job.tenant_id if self._on_jobs and job is not None else None
+
     @property
     def _grid(self) -> Grid:
         return self.query_one("#causes", Grid)

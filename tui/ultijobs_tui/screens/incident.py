@@ -12,6 +12,7 @@ from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import cause_key, short_fingerprint
+from ultijobs_tui.present.holder import holder_of_stuck
 from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line, rule
@@ -43,6 +44,14 @@ class IncidentScreen(CockpitScreen):
         yield Grid(id="stuck", classes="grows")
         yield Lines(id="panel", classes="panel roomy")
         yield Lines(classes="filler")
+
+    def arrive(self, place: Place) -> None:
+        if place.key is not None:
+            self.query_one(Grid).go(place.key)
+
+    def holder(self) -> Place | str:
+        stuck = self._stuck()
+        return holder_of_stuck(stuck) if stuck else super().holder()
 
     def crumb(self) -> Line:
         if self._find:

@@ -14,7 +14,8 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs, PageAsk
-from ultijobs_tui.present.filters import GRAMMAR, empty_jobs, filter_error, with_tenant
+from ultijobs_tui.present.filters import GRAMMAR, empty_jobs, filter_error
+from ultijobs_tui.present.holder import holder_of
 from ultijobs_tui.present.jobs import SORT_WORDS, job_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.screens.marks import Marks
@@ -37,6 +38,7 @@ class JobsScreen(CockpitScreen):
         self._after: list[str] = []
         self._frame: Frame | None = None
         self._before: list[JobRow] = []
+        self._wanted: str | None = None
         self.marks = Marks()
 
     def needs(self) -> Needs:
@@ -49,6 +51,19 @@ class JobsScreen(CockpitScreen):
     def arrive(self, place: Place) -> None:
         if place.where is not None:
             self._list(place.where)
+        if place.key is not None and not self.query_one(Grid).go(place.key):
+            self._wanted = place.key
+
+    def place(self) -> Place:
+        return Place("jobs", where=self._where, key=self.query_one(Grid).cursor.key)
+
+    def tenant_here(self) -> str | None:
+        row = self._row()
+        return row.tenant_id if row else None
+
+    def holder(self) -> Place | str:
+        row = self._row()
+        return holder_of(row) if row else super().holder()
 
     def crumb(self) -> Line:
         page = self._frame.page if self._frame else None
@@ -76,6 +91,9 @@ class JobsScreen(CockpitScreen):
         grid = self.query_one(Grid)
         grid.set_table(job_table(frame, self.desk.look(), gone=gone, empty=empty_jobs(self._where)))
         grid.set_marks(self.marks.keys)
+        if fresh and page is not None and self._wanted is not None:
+            grid.go(self._wanted)
+            self._wanted = None
 
     def _gone(self, frame: Frame) -> list[tuple[int, JobRow]]:
         """Rows that left from between rows that stayed: those did not scroll away, they no longer match."""
@@ -141,10 +159,6 @@ class JobsScreen(CockpitScreen):
         self._sort = sorts[(sorts.index(self._sort) + 1) % len(sorts)]
         self._restart()
 
-    def _tenant(self) -> None:
-        row = self._row()
-        self.desk.go(Place("jobs", where=with_tenant(self._where, row.tenant_id if row else None)))
-
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
@@ -153,7 +167,6 @@ class JobsScreen(CockpitScreen):
             "move.page_down": self._page_down,
             "move.page_up": self._page_up,
             "sort": self._next_sort,
-            "tenant": self._tenant,
             "mark": self._mark,
             "mark.page": lambda: self._marking(lambda: self.marks.add(self._before)),
             "mark.all": lambda: self._marking(self.marks.mark_all),
@@ -166,7 +179,7 @@ class JobsScreen(CockpitScreen):
         }
 
     def unfit(self, action: KeyAction) -> str | None:
-        if action.id in {"open", "why", "mark", "copy.id"} and self._row() is None:
+        if action.id in {"open", "why", "mark", "copy.id", "holder"} and self._row() is None:
             return "no job is under the cursor"
         if action.id in {"retry", "cancel"}:
             return self.marks.unfit(action.id, self._row(), self._where)

@@ -10,8 +10,9 @@ from textual.widget import Widget
 from ultijobs.inspection import Action, AttemptRecord, JobDetail, JobState, PlanOptions, StepRecord, StepStatus
 from ultijobs_tui import format as fmt
 from ultijobs_tui.actions import KeyAction
-from ultijobs_tui.desk import Intent
+from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.holder import holder_of
 from ultijobs_tui.present.run import (
     attempt_table,
     error_lines,
@@ -45,6 +46,15 @@ class RunScreen(CockpitScreen):
         self._detail: JobDetail | None = None
         self._failure: str | None = None
         self._placed = False
+
+    def place(self) -> Place:
+        return Place("run", job=self.job)
+
+    def tenant_here(self) -> str | None:
+        return self._detail.row.tenant_id if self._detail else None
+
+    def holder(self) -> Place | str:
+        return holder_of(self._detail.row) if self._detail else "the job is not read yet"
 
     def needs(self) -> Needs:
         return Needs(job=self.job)

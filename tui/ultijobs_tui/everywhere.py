@@ -1,0 +1,62 @@
+"""What the keys do that work on every screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ultijobs_tui.screens.ask import AskDialog
+from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.table import Tone
+
+if TYPE_CHECKING:
+    from ultijobs_tui.app import Cockpit
+
+__all__ = ["Everywhere"]
+
+
+class Everywhere:
+    def __init__(self, app: Cockpit) -> None:
+        self._app = app
+
+    def do(self, action: str) -> None:
+        """By the id of an action that is no screen's own."""
+        app = self._app
+        handlers: dict[str, Callable[[], object]] = {
+            "freeze": app.toggle_freeze,
+            "now": self._now,
+            "absolute": app.toggle_absolute,
+            "quit": app.action_leave,
+            "undo": self._undo,
+            "commands": app.action_command_palette,
+            "help": app.help,
+            "export": app.export,
+            "tenant": self._tenant,
+            "back": app.back,
+            "history.back": lambda: app.step(-1),
+            "history.forward": lambda: app.step(1),
+        }
+        handlers[action]()
+
+    def _now(self) -> None:
+        if self._app.link.frozen:
+            self._app.say("frozen: f goes live again", Tone.WARN)
+        self._app.poke()
+
+    def _undo(self) -> None:
+        undoable = self._app.acting.undoable
+        if undoable is None:
+            self._app.say("nothing to undo: only a pause or a resume can be", Tone.WARN)
+        else:
+            self._app.act(undoable)
+
+    def _tenant(self) -> None:
+        app = self._app
+        here = app.screen.tenant_here() if isinstance(app.screen, CockpitScreen) else None
+        if app.tenant is not None:
+            app.narrow(None)
+        elif here is not None:
+            app.narrow(here)
+        else:
+            ask = AskDialog("TENANT for every screen", "tenant", "no tenant is under the cursor: name one")
+            app.push_screen(ask, lambda answer: None if answer is None else app.narrow(answer))
