@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ultijobs import errors
 from ultijobs.errors import UltijobsError
+from ultijobs.inspection import Check
 from ultijobs_cli.explanations import CODES, explanation
 
 __all__ = ["page", "pages"]
@@ -26,12 +27,23 @@ def page(code: str) -> str:
     kind = CODES[code]
     told = explanation(kind)
     return (
-        f"# {code}\n\n{kind.title}. In code: `{_place(kind)}`.\n\n"
+        f"# {code}\n\n{kind.title}. {_origin(kind)}\n\n"
         f"## When\n\n{told.when}\n\n"
-        f"## What to do\n\n{told.what_to_do}\n\nThe line that comes with it, where the cause gives no better one:\n\n"
-        f"    {kind.default_fix}\n\n"
-        f"Raised by a handler, it {told.retry}.\n"
+        f"## What to do\n\n{told.what_to_do}\n"
+        + (
+            "\nThe line that comes with it, where the cause gives no better one:\n\n"
+            f"    {told.fix}\n\n"
+            f"Raised by a handler, it {told.retry}.\n"
+            if told.retry
+            else ""
+        )
     )
+
+
+def _origin(kind: type[UltijobsError] | Check) -> str:
+    if isinstance(kind, Check):
+        return f"Found by the check `{kind.name}` of `ultijobs doctor`."
+    return f"In code: `{_place(kind)}`."
 
 
 def _place(kind: type[UltijobsError]) -> str:

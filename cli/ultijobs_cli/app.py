@@ -10,6 +10,7 @@ from ultijobs_cli.command import command, group_body
 from ultijobs_cli.commands import (
     cockpit,
     demo,
+    doctor,
     events,
     explain,
     jobs_act,
@@ -62,6 +63,7 @@ def _tree() -> typer.Typer:
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
     command(tree, "activity", overview.activity)
+    command(tree, "doctor", doctor.doctor)
     command(tree, "explain", explain.explain)
     for name in later.LATER:
         command(tree, name, later.later, hidden=True, lenient=True)

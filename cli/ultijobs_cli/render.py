@@ -51,7 +51,8 @@ class Screen:
         """Prints the report: its data on stdout, findings and hints on stderr."""
         with suppress(ReaderLeft):
             self._data(command, report)
-        self.aside(_aside(report, told=self.json))
+        shown = report.findings_in_blocks and not (self.json or self.json_lines)
+        self.aside(_aside(report, told=self.json, findings=() if shown else report.findings))
 
     def _data(self, command: str, report: Report) -> None:
         if self.json_lines:
@@ -127,10 +128,10 @@ def _noticing_who_left() -> Generator[None]:
         raise ReaderLeft from None
 
 
-def _aside(report: Report, *, told: bool) -> list[Paragraph]:
-    found = [line for finding in report.findings[:_SHOWN] for line in _three_lines(finding)]
-    if len(report.findings) > _SHOWN:
-        found.append(Paragraph(f"and {len(report.findings) - _SHOWN:,} more; --json lists them all"))
+def _aside(report: Report, *, told: bool, findings: Sequence[Finding]) -> list[Paragraph]:
+    found = [line for finding in findings[:_SHOWN] for line in _three_lines(finding)]
+    if len(findings) > _SHOWN:
+        found.append(Paragraph(f"and {len(findings) - _SHOWN:,} more; --json lists them all"))
     if not report.ok and not found:
         found.append(Paragraph(masked(report.summary), "red"))
     elif told and report.ok:

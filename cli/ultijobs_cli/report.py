@@ -50,6 +50,8 @@ class Report:
     """Lines for a person on stderr: the next page, what to do now."""
     rows: str | None = None
     """The key of `data` that `--json-lines` prints, one element a line."""
+    findings_in_blocks: bool = False
+    """The blocks tell the findings whole, so that a person is not told them twice."""
     bare: bool = False
     """`--json` prints `data` alone, without the envelope around it."""
 

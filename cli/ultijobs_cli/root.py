@@ -36,6 +36,7 @@ ORDER: Final = (
     "workers",
     "leases",
     "activity",
+    "doctor",
 )
 
 

@@ -60,7 +60,6 @@ def test_stats_keep_their_fields(full: Cli) -> None:
         ["jobs", "show", "zebra"],
         ["jobs", "ls", "--limit", "0"],
         ["jobs", "ls", "--where", "x"],
-        ["doctor"],
         ["workers", "drain", "w"],
     ],
     ids=" ".join,

@@ -450,3 +450,10 @@ async def test_health_names_the_driver(harness: Harness) -> None:
     health = await harness.driver.inspect.health()
     assert health.kind in harness.driver.url or health.kind == "postgres"
     assert health.as_of == await harness.driver.inspect.now()
+    assert health.clock_skew_ms is None
+    assert health.kind == "postgres" or health.lacks
+    assert health.kind == "memory" or sum(health.applications.values()) == health.connections > 0
+
+
+async def test_what_workers_send_all_day_goes_by_its_index(harness: Harness) -> None:
+    assert await harness.driver.inspect.detours() == []

@@ -27,4 +27,4 @@ def test_every_code_has_a_page_that_says_more_than_its_title(code: str) -> None:
     assert (ROOT / kind.docs).read_text(encoding="utf-8") == pages()[ROOT / kind.docs]
     told = explanation(kind)
     assert told.when not in {kind.title, (kind.__doc__ or "").strip()}
-    assert told.what_to_do != kind.default_fix
+    assert told.what_to_do != told.fix

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.events import EventStore
+from ultijobs._queue.health import Health
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
     ActResult,
@@ -39,7 +40,6 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
-    Health,
     JobPage,
     JobRow,
     LeaseRow,
@@ -113,6 +113,9 @@ class InspectionStore(Protocol):
     async def catalog(self, kind: str | None = None) -> list[CatalogEntry]: ...
     async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]: ...
     async def health(self) -> Health: ...
+    async def detours(self) -> list[str]:
+        """Which statements that workers send all day would not go by their index, in words; empty when all do."""
+        ...
 
 
 class Driver(Protocol):

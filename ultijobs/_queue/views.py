@@ -16,15 +16,12 @@ __all__ = [
     "ActivityRow",
     "Cause",
     "Count",
-    "Health",
     "JobPage",
     "JobRow",
     "LeaseRow",
     "QueueRow",
-    "Snapshot",
     "Sort",
     "Stats",
-    "TableHealth",
     "WaitingOn",
     "WorkerRow",
 ]
@@ -241,39 +238,3 @@ class ActivityRow:
     finished_at: datetime | None
     equivalent: str | None
     detail: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A session that holds back vacuum."""
-
-    pid: int
-    application: str
-    state: str
-    age_ms: int
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class TableHealth:
-    table: str
-    live: int
-    dead: int
-    last_autovacuum: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The database as part of the patient. What a driver cannot answer is empty, and `kind` says which it is."""
-
-    kind: Literal["postgres", "memory"]
-    version: str
-    schema_version: int
-    connections: int
-    connection_limit: int
-    snapshots: list[Snapshot]
-    tables: list[TableHealth]
-    blocked: int
-    listeners: int
-    notify_queue: float
-    as_of: datetime

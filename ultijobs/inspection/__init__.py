@@ -5,6 +5,7 @@ from __future__ import annotations
 from ultijobs._durations import parse as parse_duration
 from ultijobs._queue.backfills import PassRow, PassStatus
 from ultijobs._queue.events import EventPage, EventRow
+from ultijobs._queue.health import Blocked, Health, Snapshot, TableHealth
 from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import (
     AttemptRecord,
@@ -22,15 +23,12 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
-    Health,
     JobPage,
     JobRow,
     LeaseRow,
     QueueRow,
-    Snapshot,
     Sort,
     Stats,
-    TableHealth,
     WaitingOn,
     WorkerRow,
 )
@@ -38,6 +36,7 @@ from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
 from ultijobs.inspection.backfills import BackfillRow, BackfillState
 from ultijobs.inspection.commands import equivalent
+from ultijobs.inspection.doctor import CHECKS, Check, Checked, Diagnosis, Symptom, Thresholds
 from ultijobs.inspection.filter import format_where, parse_where
 from ultijobs.inspection.inspector import Inspector
 from ultijobs.inspection.models import (
@@ -58,6 +57,7 @@ from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 
 __all__ = [
     "ANY",
+    "CHECKS",
     "ActOutcome",
     "Action",
     "ActivityEntry",
@@ -65,9 +65,13 @@ __all__ = [
     "AttemptRecord",
     "BackfillRow",
     "BackfillState",
+    "Blocked",
     "CatalogEntry",
     "Cause",
+    "Check",
+    "Checked",
     "Count",
+    "Diagnosis",
     "EventPage",
     "EventRow",
     "Field",
@@ -105,11 +109,13 @@ __all__ = [
     "StopReason",
     "Stuck",
     "StuckKind",
+    "Symptom",
     "TableHealth",
     "Target",
     "TaskDetail",
     "TaskRow",
     "Term",
+    "Thresholds",
     "WaitingOn",
     "Where",
     "Why",

@@ -22,7 +22,6 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
-    Health,
     JobPage,
     JobRow,
     LeaseRow,
@@ -36,6 +35,7 @@ from ultijobs._queue.where import ANY, Where
 from ultijobs.errors import Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
+from ultijobs.inspection.examined import Examined
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.models import (
     Action,
@@ -64,7 +64,7 @@ _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
 
-class Inspector(Scheduled, Backfilled):
+class Inspector(Scheduled, Backfilled, Examined):
     """Reads and acts on an open driver.
 
     Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and
@@ -217,10 +217,6 @@ class Inspector(Scheduled, Backfilled):
         Raises `PayloadInvalid` for what cannot be stored or is larger than 1 MiB, `Invariant` for no name or key.
         """
         return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason)
-
-    async def health(self) -> Health:
-        """The database itself: sessions that hold back vacuum, dead rows, blocked statements, connections."""
-        return await self._store.health()
 
     async def outbox(
         self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from ultijobs._queue.health import Health
 from ultijobs._queue.records import AttemptRecord, CatalogEntry, StepRecord
 from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
-    Health,
     JobPage,
     JobRow,
     LeaseRow,
@@ -164,7 +164,12 @@ class MemoryInspection:
                 listeners=self._store.signals.count(),
                 notify_queue=0.0,
                 as_of=self._store.now(),
+                lacks=("a queue in memory has no server: no sessions, locks, tables or indexes to look at",),
             )
+
+    async def detours(self) -> list[str]:
+        """Nothing is planned here."""
+        return []
 
 
 def _micros(time: datetime | None) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from ultijobs._queue.health import Health
 from ultijobs._queue.records import AttemptRecord, CatalogEntry, StepRecord
 from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
-    Health,
     JobPage,
     JobRow,
     LeaseRow,
@@ -21,7 +21,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import Where
-from ultijobs.postgres import activity, catalog, causes, health, matching, pages, reads, stats, workers
+from ultijobs.postgres import activity, catalog, causes, health, matching, pages, probes, reads, stats, workers
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -99,3 +99,6 @@ class PostgresInspection:
 
     async def health(self) -> Health:
         return await health.health(self._links, self._sql)
+
+    async def detours(self) -> list[str]:
+        return await probes.detours(self._links, self._sql)

@@ -28,7 +28,9 @@ def explain(
     $ ultijobs explain
     """
     if code is None:
-        rows = [{"code": known, "title": kind.title, "retry": kind.retry} for known, kind in CODES.items()]
+        rows = [
+            {"code": known, "title": kind.title, "retry": getattr(kind, "retry", None)} for known, kind in CODES.items()
+        ]
         table = grid(
             list(CODES.items()),
             [Column("CODE", lambda row: Cell(row[0], "bold")), Column("TITLE", lambda row: row[1].title, wide=True)],
@@ -51,8 +53,8 @@ def explain(
             "title": known.title,
             "when": told.when,
             "what_to_do": told.what_to_do,
-            "fix": known.default_fix,
-            "retry": known.retry,
+            "fix": told.fix,
+            "retry": getattr(known, "retry", None),
             "docs": known.docs,
         },
         blocks=[
@@ -61,8 +63,8 @@ def explain(
             Paragraph(told.what_to_do, title="What to do", prose=True),
             Pairs(
                 (
-                    ("fix", Cell(known.default_fix)),
-                    ("in a handler", Cell(told.retry)),
+                    ("fix", Cell(told.fix)),
+                    *([("in a handler", Cell(told.retry))] if told.retry else []),
                     ("docs", Cell(known.docs)),
                 )
             ),

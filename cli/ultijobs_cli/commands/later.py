@@ -11,7 +11,7 @@ from ultijobs_cli.report import CommandFailed, Report
 
 __all__ = ["LATER", "later", "refuse"]
 
-LATER: Final = ("backfill", "prune", "doctor", "manifest")
+LATER: Final = ("backfill", "prune", "manifest")
 """Commands that have no body yet; help does not list them."""
 
 
