@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Literal, Self, overload
 
@@ -88,9 +88,7 @@ class App(Generic[S]):
         self.classify = composing.classes(classify)
         self.report = composing.function(report, "report")
         self.redact = composing.patterns(redact)
-        self._opening = Opening(_maker(composing.driver(driver), self.schema))
-        self._asker = Asker(self, self._opening, required=self.transactions == "required")
-        self._publisher = Publisher(self, self._opening)
+        self._settle_at(Opening(_maker(composing.driver(driver), self.schema)))
         ambient.enlist(self)
 
     def __repr__(self) -> str:
@@ -118,6 +116,24 @@ class App(Generic[S]):
     def registered(self, handle: object) -> bool:
         """True when this very handle was declared to it."""
         return self.registry.holds(handle)
+
+    @contextmanager
+    def staged(self, opening: Opening) -> Generator[None]:
+        """Keeps its queue in another place for the block, and stages nothing in an outbox: for `ultijobs.testing`."""
+        kept, outbox = self._opening, self.outbox
+        self.outbox = None
+        self._settle_at(opening)
+        try:
+            with ambient.staged(self):
+                yield
+        finally:
+            self.outbox = outbox
+            self._settle_at(kept)
+
+    def _settle_at(self, opening: Opening) -> None:
+        self._opening = opening
+        self._asker = Asker(self, opening, required=self.transactions == "required")
+        self._publisher = Publisher(self, opening)
 
     # -- opening ---------------------------------------------------------------------------------------
     async def open(self, role: str = "app") -> None:

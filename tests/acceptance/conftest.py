@@ -10,6 +10,9 @@ from tests.support.scenes import Scene, scene
 from tests.support.stage import JOBS
 from ultijobs import App
 
+collect_ignore = ["example"]
+"""Run by a pytest of its own."""
+
 
 @pytest.fixture
 async def stage(pg_url: str) -> AsyncIterator[Scene]:

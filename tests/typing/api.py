@@ -47,6 +47,7 @@ from ultijobs import (
     task,
 )
 from ultijobs.errors import JobDuplicate
+from ultijobs.testing import EnqueuedJob, Execution, FrozenClock, JobsTestApp
 from ultijobs.typing import AsyncTx, Duration, SyncTx
 
 
@@ -340,6 +341,24 @@ def below() -> Duration:
         assert_type(current().crossing, str | None)
     cross_tenant()  # type: ignore[call-arg]
     return "3d"
+
+
+# -- testing ---------------------------------------------------------------------------------------------
+async def testing() -> None:
+    clock = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with JobsTestApp(app, services=Services("hello"), clock=clock) as jobs:
+        assert_type(jobs.app, App[Services])
+        assert_type(await jobs.run_until_idle(raise_failures=True), list[Execution])
+        assert_type(await jobs.run_tasks(until="3d"), list[Execution])
+        assert_type(clock.advance(timedelta(days=3)), datetime)
+        await jobs.publish("order.paid", {"id": 1}, key="1")
+        assert_type(jobs.enqueued(charge), list[EnqueuedJob[Order]])
+        assert_type(jobs.enqueued(charge)[0].input, Order)
+        jobs.enqueued("charge")  # type: ignore[arg-type]
+        await jobs.run_tasks(until=[3])  # type: ignore[arg-type]
+    with JobsTestApp(jobs=[charge], tasks=[nightly]) as sync_jobs:
+        assert_type(sync_jobs.run_until_idle_sync()[0].error, BaseException | None)
+    JobsTestApp(app, services="hello")  # type: ignore[misc]
 
 
 asyncio.run(run())

@@ -40,7 +40,14 @@ ROOT = [
     "job",
     "task",
 ]
-MODULES = ("ultijobs", "ultijobs.errors", "ultijobs.inspection", "ultijobs.memory", "ultijobs.typing")
+MODULES = (
+    "ultijobs",
+    "ultijobs.errors",
+    "ultijobs.inspection",
+    "ultijobs.memory",
+    "ultijobs.testing",
+    "ultijobs.typing",
+)
 
 
 def test_the_root_has_the_documented_names_and_no_other():

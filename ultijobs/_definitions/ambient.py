@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from ultijobs._queue.records import Enqueued
 from ultijobs.errors import AppAmbiguous
 
-__all__ = ["Application", "application_of", "bound", "current_application", "enlist", "enter", "leave"]
+__all__ = ["Application", "application_of", "bound", "current_application", "enlist", "enter", "leave", "staged"]
 
 
 class Application(Protocol):
@@ -95,11 +95,27 @@ def bound(application: Application) -> Generator[None]:
         leave(application)
 
 
+_STAGED: Final[list[Application]] = []
+
+
+@contextmanager
+def staged(application: Application) -> Generator[None]:
+    """Lets it win over other live applications for the block, in every thread and context of the process."""
+    _STAGED.append(application)
+    try:
+        yield
+    finally:
+        _STAGED.remove(application)
+
+
 def application_of(handle: object, what: str) -> Application:
     """Raises `AppAmbiguous` when no application is ambient, and none or several registered `handle`."""
     ambient = current_application()
     if ambient is not None:
         return ambient
+    for application in reversed(_STAGED):
+        if application.registered(handle):
+            return application
     known = [application for application in _LIVE if application.registered(handle)]
     candidates = [application for application in known if not application.closed] or known
     if len(candidates) == 1:

@@ -19,7 +19,7 @@ from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._tx.connections import at_once
 from ultijobs.errors import DriverUnavailable, Invariant, SchemaOutdated
 
-__all__ = ["Opening"]
+__all__ = ["Opening", "refuse_a_running_loop"]
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ class Opening:
 
         Raises `Invariant` on a thread whose loop is running.
         """
-        _refuse_a_running_loop(call)
+        refuse_a_running_loop(call)
         loop = self._home_for_sync()
         return wait(work(self.driver), loop)
 
@@ -174,13 +174,13 @@ class Opening:
 
         Without `opens` the driver is left as it is: `work` has no use for its connections.
         """
-        _refuse_a_running_loop(call)
+        refuse_a_running_loop(call)
         if opens:
             self._home_for_sync()
         return at_once(work(self.driver))
 
     def enter_sync(self) -> None:
-        _refuse_a_running_loop("with app")
+        refuse_a_running_loop("with app")
         wait(self.enter(), self._home_for_sync())
 
     def leave_sync(self) -> None:
@@ -263,7 +263,8 @@ def _shut(pid: int, portal: Portal, driver: Driver) -> None:
         portal.stop(driver.close())
 
 
-def _refuse_a_running_loop(call: str) -> None:
+def refuse_a_running_loop(call: str) -> None:
+    """Raises `Invariant` on a thread whose loop `call` would block."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

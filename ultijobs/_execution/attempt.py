@@ -81,6 +81,16 @@ class Attempt:
         return self._body.replayed
 
     @property
+    def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the steps that it executed, and of those that it took from storage, in their order."""
+        return self._body.steps
+
+    @property
+    def error(self) -> BaseException | None:
+        """What it failed with; None before its end, and for any other outcome."""
+        return None if self._failed is None else self._failed[0]
+
+    @property
     def unreadable(self) -> bool:
         """True when the run has a record of a newer release: this process must not claim the job again."""
         return self._body.unreadable

@@ -44,7 +44,12 @@ class Body:
     @property
     def replayed(self) -> int:
         """How many steps came from storage."""
-        return 0 if self._ledger is None else self._ledger.replayed
+        return 0 if self._ledger is None else len(self._ledger.replayed)
+
+    @property
+    def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the steps that were executed, and of those that came from storage, in their order."""
+        return ((), ()) if self._ledger is None else (self._ledger.executed, tuple(self._ledger.replayed))
 
     @property
     def parked(self) -> bool:

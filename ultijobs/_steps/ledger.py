@@ -31,8 +31,9 @@ class Ledger:
                     meta={"step": record.name, "status": record.status, "kind": record.kind},
                 )
         self._records = {record.name: record for record in records}
-        self._asked: set[str] = set()
-        self.replayed = 0
+        self._asked: dict[str, None] = {}
+        self.replayed: list[str] = []
+        """The names that this attempt took from storage, in their order."""
         self._position = max((record.position for record in records), default=0)
 
     def ask(self, name: str, kind: StepKind) -> StepRecord | None:
@@ -42,7 +43,7 @@ class Ledger:
         """
         if name in self._asked:
             raise StepDuplicate(f"the step {name!r} is used twice in one attempt", meta={"step": name})
-        self._asked.add(name)
+        self._asked[name] = None
         record = self._records.get(name)
         if record is not None and record.kind != kind:
             raise RunCodeChanged(
@@ -50,8 +51,14 @@ class Ledger:
                 meta={"step": name},
             )
         if record is not None and record.status == StepStatus.COMPLETED:
-            self.replayed += 1
+            self.replayed.append(name)
         return record
+
+    @property
+    def executed(self) -> tuple[str, ...]:
+        """The names that this attempt asked for and did not find completed, in their order."""
+        replayed = frozenset(self.replayed)
+        return tuple(name for name in self._asked if name not in replayed)
 
     def place(self, record: StepRecord | None) -> int:
         """Where the step stands in the run: first come, first placed; a recorded step keeps its place."""

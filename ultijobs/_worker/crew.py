@@ -19,9 +19,10 @@ from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.deliverer import Deliverer
 from ultijobs._worker.fate import Fates
-from ultijobs._worker.flight import Flight, Phase, Roster, begun
+from ultijobs._worker.flight import Flight, Phase, Roster, begun, outcome_of
 from ultijobs._worker.heartbeat import Heartbeat, Identity
 from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.observing import Ended, Observer
 from ultijobs._worker.policies import crash_policies
 from ultijobs._worker.reaper import Reaper
 from ultijobs._worker.settings import Settings
@@ -49,8 +50,10 @@ class Crew:
         trouble: Trouble,
         host: Callable[[CoalescedSteps], Host],
         ordered: Callable[[WorkerOrder], None],
+        observer: Observer | None = None,
     ) -> None:
         self.identity = identity
+        self._observer = observer
         self._driver = driver
         self._handlers = {handler.name: handler for handler in handlers}
         self._worker_id = identity.worker_id
@@ -70,6 +73,7 @@ class Crew:
             trouble=trouble,
             worker_id=identity.worker_id,
             landed=self._landed,
+            ended=self._ended,
         )
         self.steps = CoalescedSteps(driver, self.roster, trouble)
         self._host = host(self.steps)
@@ -217,12 +221,18 @@ class Crew:
                 if self.roster.move(flight, Phase.LOST):
                     self.tally.ended(Outcome.LOST)
                 self.roster.remove(flight)
+                self._ended(flight, outcome_of(flight.phase), None)
 
     def _leases_kept(self, kept: bool) -> None:
         if kept:
             self.claimer.release(Hold.LEASES)
         else:
             self.claimer.hold(Hold.LEASES)
+
+    def _ended(self, flight: Flight, outcome: Outcome, settlement: Settlement | None) -> None:
+        if self._observer is not None:
+            executed, replayed = flight.body.steps
+            self._observer(Ended(flight.job, outcome, settlement, flight.body.error, executed, replayed))
 
     def _landed(self, settlement: Settlement) -> None:
         if settlement.outcome not in GIVES_A_DUE_TIME:

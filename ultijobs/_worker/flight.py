@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ultijobs._execution.ending import Ending
-from ultijobs._queue.records import Beat, ClaimedJob, Settlement, Verdict
+from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
 
-__all__ = ["Body", "Flight", "Phase", "Roster", "begun"]
+__all__ = ["Body", "Flight", "Phase", "Roster", "begun", "outcome_of"]
 
 
 class Body(Protocol):
@@ -42,6 +42,16 @@ class Body(Protocol):
         ...
 
     @property
+    def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the steps that were executed, and of those that came from storage."""
+        ...
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the attempt failed with, once it has ended."""
+        ...
+
+    @property
     def tasks(self) -> list[asyncio.Task[Any]]:
         """The tasks that run the job's code."""
         ...
@@ -64,6 +74,11 @@ class Phase(Enum):
     LOST = 1
     CANCELLED = 2
     SETTLING = 3
+
+
+def outcome_of(phase: Phase) -> Outcome:
+    """Of an attempt that ended without a settlement."""
+    return Outcome.CANCELLED if phase is Phase.CANCELLED else Outcome.LOST
 
 
 class Flight:

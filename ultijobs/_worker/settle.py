@@ -15,7 +15,7 @@ from ultijobs._log import emit
 from ultijobs._queue.records import Outcome, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import tell_lost
-from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.flight import Flight, Phase, Roster, outcome_of
 from ultijobs._worker.tally import Tally
 from ultijobs.errors import DriverUnavailable
 
@@ -41,6 +41,7 @@ class Settler:
         trouble: Trouble,
         worker_id: str,
         landed: Callable[[Settlement], None],
+        ended: Callable[[Flight, Outcome, Settlement | None], None],
     ) -> None:
         self._lease = lease.total_seconds()
         self._roster = roster
@@ -48,6 +49,7 @@ class Settler:
         self._trouble = trouble
         self._worker_id = worker_id
         self._landed = landed
+        self._ended = ended
         self._progress = asyncio.Event()
         self._confirming: set[asyncio.Task[None]] = set()
         self._coalescer = Coalescer(
@@ -69,6 +71,7 @@ class Settler:
             self._send(flight, settlement, last=False)
         elif flight.phase is not Phase.SETTLING:
             self._roster.remove(flight)
+            self._ended(flight, outcome_of(flight.phase), settlement)
 
     async def below(self, backlog: int) -> None:
         """Returns when fewer than `backlog` settlements are pending."""
@@ -109,15 +112,17 @@ class Settler:
 
     def _judged(self, flight: Flight, settlement: Settlement, verdict: Verdict) -> None:
         self._trouble.answered()
+        outcome = settlement.outcome
         if verdict is Verdict.SETTLED:
-            self._tally.ended(settlement.outcome)
             self._tally.settled()
             self._landed(settlement)
         elif verdict is Verdict.CANCELLED:
-            self._tally.ended(Outcome.CANCELLED)
+            outcome = Outcome.CANCELLED
         else:
-            self._tally.ended(Outcome.LOST)
+            outcome = Outcome.LOST
             tell_lost(flight, "its settlement came too late", self._worker_id)
+        self._tally.ended(outcome)
+        self._ended(flight, outcome, settlement)
 
     def _confirm(self, flight: Flight, verdict: Verdict) -> None:
         task = asyncio.get_running_loop().create_task(flight.body.confirm(verdict))

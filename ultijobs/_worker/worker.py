@@ -24,6 +24,7 @@ from ultijobs._steps.threads import Threads
 from ultijobs._worker.application import Application, catalogue_of, host_of, identity_of, refuse_unsupported
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
+from ultijobs._worker.observing import Observer
 from ultijobs._worker.settings import settings
 
 __all__ = ["Worker"]
@@ -38,8 +39,8 @@ class Worker:
     handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
     again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
     and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks, with `relay` at
-    publishing what the application staged in its outbox. Raises `Invariant` or `DurationInvalid` for options that make
-    no sense.
+    publishing what the application staged in its outbox. `observer` is told of each attempt that has ended.
+    Raises `Invariant` or `DurationInvalid` for options that make no sense.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Worker:
         name: str | None = None,
         scheduler: bool = True,
         relay: bool = True,
+        observer: Observer | None = None,
     ) -> None:
         self._app = app
         self._settings = settings(
             queues=queues, concurrency=concurrency, lease=lease, grace=grace, poll=poll, name=name
         )
         self._schedules = scheduler and bool(app.registry.tasks)
+        self._observer = observer
         self._relays = relay and app.outbox is not None
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
@@ -147,6 +150,7 @@ class Worker:
             self._trouble,
             lambda steps: host_of(app, self._settings, loop, threads, services, steps),
             self._take_order,
+            self._observer,
         )
         self._crew = crew
         crew.keeper.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 
@@ -68,14 +69,14 @@ class Transactions:
         tx = None if given is None else _own(given)
         refuse_unstorable(jobs)
         keys = {key for job in jobs if (key := _key(job)) is not None}
-        deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         while True:
             with self._store.lock:
                 if tx is not None:
                     tx.refuse_ended()
                 if not any(other.holder(key) for other in self._open if other is not tx for key in keys):
                     return self._insert_all(jobs, tx)
-            if asyncio.get_running_loop().time() >= deadline:
+            if time.monotonic() >= deadline:
                 raise DriverUnavailable(
                     f"a transaction that holds the key of {jobs[0].name} did not end within {_PATIENCE_S:.0f} s",
                     fix="commit or roll back the other transaction first",

@@ -57,6 +57,8 @@ class FakeBody:
         self.unreadable = False
         self.abandoned = False
         self.replayed = 0
+        self.steps = ((), ())
+        self.error = None
         self.tasks: list[asyncio.Task[None]] = []
         self.confirmed: list[Verdict] = []
 

@@ -74,6 +74,7 @@ class Rig:
                     trouble=trouble,
                     worker_id="w",
                     landed=lambda _: None,
+                    ended=lambda *_: None,
                 ),
                 "tally": tally,
                 "trouble": trouble,

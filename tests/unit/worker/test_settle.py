@@ -26,6 +26,7 @@ class Rig:
         self.answer = answer
         self.calls: list[list[Settlement]] = []
         self.landed: list[Settlement] = []
+        self.ended: list[tuple[Flight, Outcome]] = []
         self.roster, self.tally = Roster(), Tally()
         self.settler = Settler(
             self.settle,
@@ -35,6 +36,7 @@ class Rig:
             trouble=Trouble("w"),
             worker_id="w",
             landed=self.landed.append,
+            ended=lambda flight, outcome, _: self.ended.append((flight, outcome)),
         )
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Verdict]:
@@ -117,6 +119,7 @@ async def test_a_verdict_decides_what_is_counted(
     rig.settler.put(flight, settlement(flight.job, Outcome.DEAD))
     await rig.settler.drained()
     assert rig.counted() == {counter: 1}
+    assert [str(outcome) for _, outcome in rig.ended] == [counter]
     assert events(caplog).count("jobs.lease.lost") == lines
     assert rig.landed == []
 
@@ -129,6 +132,7 @@ async def test_nothing_is_written_for_a_claim_that_is_lost_or_cancelled(phase: P
     rig.settler.put(flight, settlement(flight.job))
     await rig.settler.drained()
     assert rig.calls == []
+    assert [outcome.name for _, outcome in rig.ended] == [phase.name]
     assert rig.counted() == {}
     assert len(rig.roster) == 0
 

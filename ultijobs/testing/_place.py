@@ -1,0 +1,96 @@
+"""Where an application under test keeps its queue: in memory, reached from any thread and any loop, always open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+from ultijobs._clock import Clock
+from ultijobs._enqueue.opening import Opening, refuse_a_running_loop
+from ultijobs._queue.driver import Driver
+from ultijobs._queue.events import NewEvent
+from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._tx.connections import at_once
+from ultijobs._tx.kinds import kind_of
+from ultijobs.memory import MemoryDriver
+from ultijobs.memory._events import MemoryEvents
+from ultijobs.memory._rows import Row
+
+__all__ = ["Place", "Stage"]
+
+T = TypeVar("T")
+
+
+class Stage(MemoryDriver):
+    """A driver in memory that stores at once what is given a transaction of the application's own database."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._patient: Final = _Events(self._store, self._transactions)
+
+    @property
+    def events(self) -> MemoryEvents:
+        return self._patient
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False) -> list[Enqueued]:
+        return await super().enqueue(jobs, tx=_own(tx), again=again)
+
+    def rows(self, name: str) -> list[Row]:
+        """Of one job, in the order in which they were enqueued."""
+        with self._store.lock:
+            return sorted((row for row in self._store.rows() if row.name == name), key=lambda row: row.id)
+
+
+class _Events(MemoryEvents):
+    async def publish(self, events: Sequence[NewEvent], *, tx: object | None = None) -> int:
+        return await super().publish(events, tx=_own(tx))
+
+
+def _own(tx: object | None) -> object | None:
+    return tx if kind_of(tx) == "own" else None
+
+
+class Place(Opening):
+    """Nothing has to be opened: what the driver in memory is asked, it answers without waiting."""
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__(lambda: driver)
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+    @property
+    def here(self) -> bool:
+        return True
+
+    async def enter(self, role: str = "app") -> None: ...
+    async def leave(self) -> None: ...
+    def enter_sync(self) -> None: ...
+    def leave_sync(self) -> None: ...
+
+    async def call(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
+        return await work(self.driver)
+
+    async def with_tx(self, work: Callable[[Driver], Coroutine[Any, Any, T]]) -> T:
+        return await work(self.driver)
+
+    async def store(self, job: NewJob) -> Enqueued:
+        return (await self.driver.enqueue([job]))[0]
+
+    async def publish(self, event: NewEvent) -> None:
+        await self.driver.events.publish([event])
+
+    def call_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
+        refuse_a_running_loop(call)
+        return at_once(work(self.driver))
+
+    def with_tx_sync(
+        self,
+        work: Callable[[Driver], Coroutine[Any, Any, T]],
+        *,
+        call: str,
+        opens: bool = True,  # noqa: ARG002 - it is open in any case
+    ) -> T:
+        refuse_a_running_loop(call)
+        return at_once(work(self.driver))
