@@ -58,6 +58,7 @@ class Crew:
         self._handlers = {handler.name: handler for handler in handlers}
         self._worker_id = identity.worker_id
         self._queues = frozenset(identity.queues)
+        self._poll = settings.poll
         self._short = settings.lease.total_seconds() * SHORT
         self.closing = False
         self._flying: set[Flight] = set()
@@ -135,10 +136,22 @@ class Crew:
             if signal.value == self._worker_id:
                 self.heartbeat.hurry()
         else:
-            self.heartbeat.listening = signal.kind is SignalKind.BACK
+            self._notified(signal)
             # Hints may have been missed meanwhile.
             self.claimer.hint()
             self.deliverer.hint()
+
+    def _notified(self, signal: Signal) -> None:
+        listening = signal.kind is SignalKind.BACK
+        if listening != self.heartbeat.listening:
+            off = f"no notifications ({signal.value}): polling every {self._poll.total_seconds():g} s instead"
+            emit(
+                logging.INFO if listening else logging.WARNING,
+                "jobs.notifications.on" if listening else "jobs.notifications.off",
+                "notifications are back" if listening else off,
+                worker_id=self._worker_id,
+            )
+        self.heartbeat.listening = listening
 
     def pause(self, *, paused: bool) -> None:
         """Stops claiming without ending, or goes on; what still runs keeps running."""
