@@ -411,6 +411,27 @@ async def test_causes_group_what_stopped_for_one_reason(harness: Harness) -> Non
     assert len(await harness.driver.inspect.causes(ANY, limit=1)) == 1
 
 
+async def test_jobs_are_counted_by_tenant_queue_and_name(harness: Harness) -> None:
+    start = await harness.driver.inspect.now()
+    await _dead(harness, "aaaa", "no 1", tenant_id="acme")
+    await bring_to(harness, JobState.DONE, tenant_id="acme")
+    await put(harness, tenant_id="acme", queue="billing")
+    await put(harness, tenant_id="globex", delay=timedelta(hours=1))
+    await put(harness)
+    by_tenant = await harness.driver.inspect.tally(ANY, Field.TENANT)
+    assert [(one.value, one.count, dict(one.states)) for one in by_tenant] == [
+        ("acme", Count(2), {"dead": 1, "ready": 1}),
+        ("globex", Count(1), {"delayed": 1}),
+        (None, Count(1), {"ready": 1}),
+    ]
+    assert by_tenant[0].first_at == start
+    by_queue = await harness.driver.inspect.tally(ANY, Field.QUEUE)
+    assert [(one.value, one.count) for one in by_queue] == [("default", Count(3)), ("billing", Count(1))]
+    only = await harness.driver.inspect.tally(where(Field.STATE, "dead"), Field.JOB)
+    assert [(one.value, one.count) for one in only] == [("charge", Count(1))]
+    assert len(await harness.driver.inspect.tally(ANY, Field.TENANT, limit=1)) == 1
+
+
 async def test_due_names_count_what_waits_by_name(harness: Harness) -> None:
     await harness.driver.enqueue([job("b"), job("a"), job("b"), job("c", queue="q"), job("d", queue="other")])
     await put(harness, "a", delay=SECOND)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")  # read when textual is imported
+os.environ["PAGER"] = "cat"  # there on every machine
 
 import pytest
 import pytest_textual_snapshot as pts

@@ -21,6 +21,7 @@ from ultijobs.inspection import (
     StepRecord,
     Stuck,
     StuckKind,
+    Tally,
     WaitingOn,
     Why,
 )
@@ -555,3 +556,11 @@ def why() -> Why:
         "queue billing, paused by ops (provider down)",
         "ultijobs queues resume billing",
     )
+
+
+def tally() -> list[Tally]:
+    return [
+        Tally("t17", Count(3_100), {"dead": 3_100, "ready": 9_100}, ago(minutes=14), ago(seconds=1)),
+        Tally("t3", Count(802), {"failed": 2, "dead": 800}, ago(minutes=9), ago(minutes=2)),
+        Tally(None, Count(4), {"dead": 4}, ago(hours=2), ago(hours=1)),
+    ]

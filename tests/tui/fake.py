@@ -23,6 +23,7 @@ from ultijobs.inspection import (
     PlanOptions,
     QueueRow,
     Refusal,
+    Tally,
     Target,
     Why,
     equivalent,
@@ -35,6 +36,7 @@ from ultijobs_tui.frame import Frame, Needs
 class FakeSource:
     overview: Overview | None = field(default_factory=data.overview)
     queues: list[QueueRow] = field(default_factory=data.queues)
+    tally: list[Tally] = field(default_factory=data.tally)
     causes: list[Cause] = field(default_factory=data.causes)
     page: JobPage = field(default_factory=data.page)
     dead_page: JobPage = field(default_factory=data.dead_page)
@@ -64,7 +66,7 @@ class FakeSource:
                 failures["job"] = f"X_JOB_UNKNOWN: there is no job {needs.job}"
         page = None
         if needs.page is not None and "jobs" not in failures:
-            page = self.dead_page if "fp:" in needs.page.where else self.page
+            page = self.dead_page if "fp:" in needs.page.where or needs.tally is not None else self.page
         return Frame(
             needs=needs,
             as_of=self.as_of,
@@ -73,6 +75,7 @@ class FakeSource:
             overview_at=self.as_of,
             queues=self.queues if needs.queues else None,
             causes=self.causes if needs.causes is not None and "causes" not in failures else None,
+            tally=self.tally if needs.tally is not None else None,
             page=page,
             job=job,
             why=self.reason if needs.why is not None else None,

@@ -72,6 +72,9 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
     KeyAction("sort", ("s",), "Sort", "next order", "list", ("queues", "jobs"), footer=40),
     KeyAction("tenant", ("t",), "Tenant", "every screen for the tenant of this row alone; again: all", "list"),
+    KeyAction(
+        "group", ("v",), "Group by", "by tenant, queue or job in place of cause or queue", "list", ("queues", "dead")
+    ),
     KeyAction("dead_of_queue", ("l",), "Dead letters", "dead letters of this queue", "list", ("queues",), footer=45),
     KeyAction(
         "why", ("h",), "Why", "why this job is where it is, and what frees it", "look", ("incident", *_JOBS), footer=65

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from ultijobs.inspection import Cause, JobDetail, JobPage, Overview, QueueRow, Sort, Why
+from ultijobs.inspection import Cause, Field, JobDetail, JobPage, Overview, QueueRow, Sort, Tally, Why
 
-__all__ = ["Frame", "Needs", "PageAsk"]
+__all__ = ["Frame", "Needs", "PageAsk", "TallyAsk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,21 @@ class PageAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class TallyAsk:
+    """Jobs of a filter, counted by one of their values."""
+
+    where: str
+    by: Field
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What the visible screen shows, and nothing more. The overview comes along now and then for the bars."""
 
     overview: bool = False
     queues: bool = False
     causes: str | None = None
+    tally: TallyAsk | None = None
     page: PageAsk | None = None
     job: UUID | None = None
     why: UUID | None = None
@@ -60,6 +69,7 @@ class Frame:
     overview_at: datetime | None = None
     queues: list[QueueRow] | None = None
     causes: list[Cause] | None = None
+    tally: list[Tally] | None = None
     page: JobPage | None = None
     job: JobDetail | None = None
     why: Why | None = None
@@ -76,6 +86,7 @@ class Frame:
             self,
             queues=before.queues if self.queues is None else self.queues,
             causes=before.causes if self.causes is None else self.causes,
+            tally=before.tally if self.tally is None else self.tally,
             page=before.page if self.page is None else self.page,
             job=before.job if self.job is None else self.job,
         )

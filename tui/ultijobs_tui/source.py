@@ -89,12 +89,18 @@ class LiveSource:
         failures: dict[str, str] = {}
         overview = await self._bars(needs, failures)
         inspector = self._inspector
-        queues = causes = page = job = why = watch = None
+        queues = causes = tally = page = job = why = watch = None
         tenant = needs.tenant
         if needs.queues:
             queues = await _part("queues", failures, lambda: self._queues(tenant))
         if (where := needs.causes) is not None:
             causes = await _part("causes", failures, lambda: inspector.causes(parse_where(where, tenant=tenant)))
+        if (counted := needs.tally) is not None:
+            tally = await _part(
+                "tally",
+                failures,
+                lambda: inspector.tally(parse_where(counted.where, tenant=tenant), by=counted.by),
+            )
         if (ask := needs.page) is not None:
             page = await _part(
                 "jobs",
@@ -117,6 +123,7 @@ class LiveSource:
             overview_at=None if overview is None else overview.as_of,
             queues=queues,
             causes=causes,
+            tally=tally,
             page=page,
             job=job,
             why=why,

@@ -46,9 +46,10 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    Tally,
     WorkerRow,
 )
-from ultijobs._queue.where import Where
+from ultijobs._queue.where import Field, Where
 
 __all__ = ["Driver", "InspectionStore", "LeaseLink"]
 
@@ -102,6 +103,10 @@ class InspectionStore(Protocol):
         ...
 
     async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]: ...
+    async def tally(self, where: Where, by: Field, *, limit: int = 50) -> list[Tally]:
+        """Jobs outside of history by tenant, queue or job, the most first; of at most 10,000 rows that match."""
+        ...
+
     async def due_names(
         self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
     ) -> Mapping[str, Count]:

@@ -22,6 +22,7 @@ __all__ = [
     "QueueRow",
     "Sort",
     "Stats",
+    "Tally",
     "WaitingOn",
     "WorkerRow",
 ]
@@ -157,6 +158,19 @@ class Cause:
     retried: int = 0
     """Jobs of this cause that an act retried since."""
     died_again: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Jobs that share one value: a tenant, a queue, a name."""
+
+    value: str | None
+    count: Count
+    states: Mapping[str, int]
+    """The same by state."""
+    first_at: datetime
+    """Of their stop, or of when they are due while they live."""
+    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

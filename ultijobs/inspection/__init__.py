@@ -29,6 +29,7 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    Tally,
     WaitingOn,
     WorkerRow,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "StuckKind",
     "Symptom",
     "TableHealth",
+    "Tally",
     "Target",
     "TaskDetail",
     "TaskRow",

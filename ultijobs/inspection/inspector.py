@@ -28,10 +28,11 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    Tally,
     WaitingOn,
     WorkerRow,
 )
-from ultijobs._queue.where import ANY, Where
+from ultijobs._queue.where import ANY, Field, Where
 from ultijobs.errors import Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
@@ -180,6 +181,15 @@ class Inspector(Scheduled, Backfilled, Examined):
     async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:
         """Stopped jobs grouped by stop reason and fingerprint, the largest first."""
         return await self._store.causes(_where(where), limit=limit)
+
+    async def tally(self, where: Where | str = "state:dead,failed", *, by: Field, limit: int = 50) -> list[Tally]:
+        """Jobs outside of history by tenant, queue or job, the most first, of at most 10,000 that match.
+
+        Raises `Invariant` for a field that is none of the three.
+        """
+        if by not in {Field.TENANT, Field.QUEUE, Field.JOB}:
+            raise Invariant(f"jobs are not counted by {by}", fix="count by Field.TENANT, Field.QUEUE or Field.JOB")
+        return await self._store.tally(_where(where), by, limit=limit)
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
         """Claims in flight, the lease that ends first in front."""

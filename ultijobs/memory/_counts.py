@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from ultijobs._queue.records import JobState, Outcome, StepStatus
-from ultijobs._queue.views import Cause, Count, QueueRow, Stats
-from ultijobs._queue.where import Where
+from ultijobs._queue.views import Cause, Count, QueueRow, Stats, Tally
+from ultijobs._queue.where import Field, Where
 from ultijobs.memory._filters import matches
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
 
-__all__ = ["causes", "count", "due_names", "queues", "stats"]
+__all__ = ["causes", "count", "due_names", "queues", "stats", "tally"]
 
 _SAMPLES = 3
 
@@ -96,6 +96,22 @@ def due_names(store: Store, queues: Sequence[str], without: Sequence[str], limit
     )
     listed = sorted((name for name in names if name not in without), key=str.encode)
     return {name: Count(names[name]) for name in listed[:limit]}
+
+
+def tally(store: Store, where: Where, by: Field, limit: int) -> list[Tally]:
+    now = store.now()
+    groups: dict[str | None, list[Row]] = defaultdict(list)
+    for row in store.jobs.values():
+        if matches(store, row, where, now):
+            value = {Field.TENANT: row.tenant_id, Field.QUEUE: row.queue, Field.JOB: row.name}[by]
+            groups[value].append(row)
+    found: list[Tally] = []
+    for value, rows in groups.items():
+        times = [row.finished_at or row.due_at for row in rows]
+        states = Counter(row.shown_state(now) for row in rows)
+        found.append(Tally(value, Count(len(rows)), states, min(times), max(times)))
+    found.sort(key=lambda one: (-one.count.value, one.value is None, one.value))
+    return found[:limit]
 
 
 def causes(store: Store, where: Where, limit: int) -> list[Cause]:

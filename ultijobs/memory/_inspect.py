@@ -18,9 +18,10 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    Tally,
     WorkerRow,
 )
-from ultijobs._queue.where import Where
+from ultijobs._queue.where import Field, Where
 from ultijobs.errors import Invariant
 from ultijobs.memory import _counts
 from ultijobs.memory._filters import matches
@@ -122,6 +123,10 @@ class MemoryInspection:
     async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]:
         with self._store.lock:
             return _counts.causes(self._store, where, limit)
+
+    async def tally(self, where: Where, by: Field, *, limit: int = 50) -> list[Tally]:
+        with self._store.lock:
+            return _counts.tally(self._store, where, by, limit)
 
     async def due_names(
         self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50

@@ -18,10 +18,11 @@ from ultijobs._queue.views import (
     QueueRow,
     Sort,
     Stats,
+    Tally,
     WorkerRow,
 )
-from ultijobs._queue.where import Where
-from ultijobs.postgres import activity, catalog, causes, health, matching, pages, probes, reads, stats, workers
+from ultijobs._queue.where import Field, Where
+from ultijobs.postgres import activity, catalog, causes, health, matching, pages, probes, reads, stats, tallies, workers
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -79,6 +80,9 @@ class PostgresInspection:
 
     async def causes(self, where: Where, *, limit: int = 50) -> list[Cause]:
         return await causes.causes(self._links, self._sql, where, limit)
+
+    async def tally(self, where: Where, by: Field, *, limit: int = 50) -> list[Tally]:
+        return await tallies.tally(self._links, self._sql, where, by, limit)
 
     async def due_names(
         self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50

@@ -23,6 +23,7 @@ __all__ = [
     "activity_row",
     "attempt_record",
     "catalog_entry",
+    "in_time",
     "job_row",
     "lease_row",
     "read_progress",
@@ -89,15 +90,15 @@ def job_row(row: Record) -> JobRow:
     waiting_on = row["waiting_on"]
     return JobRow(
         **{name: row[name] for name in _COPIED},
-        run_at=_in_time(row["run_at"]),
-        due_at=_in_time(row["due_at"]),
-        created_at=_in_time(row["created_at"]),
+        run_at=in_time(row["run_at"]),
+        due_at=in_time(row["due_at"]),
+        created_at=in_time(row["created_at"]),
         progress=read_progress(row["progress"]),
         waiting_on=None if waiting_on is None else WaitingOn(waiting_on),
     )
 
 
-def _in_time(at: datetime) -> datetime:
+def in_time(at: datetime) -> datetime:
     """An infinite time, which asyncpg reads as a naive end of all dates, as an aware one."""
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from textual.widget import Widget
 
 from ultijobs.errors import FilterInvalid
-from ultijobs.inspection import Action, Cause, JobRow, PlanOptions, Sort, parse_where
+from ultijobs.inspection import Action, Cause, Field, JobRow, PlanOptions, Sort, Tally, parse_where
 from ultijobs_tui import format as fmt
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
-from ultijobs_tui.frame import Frame, Needs, PageAsk
+from ultijobs_tui.frame import Frame, Needs, PageAsk, TallyAsk
 from ultijobs_tui.present.causes import cause_key, cause_panel, cause_table, cause_where, short_fingerprint
 from ultijobs_tui.present.filters import GRAMMAR, filter_error
 from ultijobs_tui.present.jobs import dead_job_table
+from ultijobs_tui.present.tallies import NOBODY, narrowed, tally_key, tally_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Table, Tone, line, rule
 from ultijobs_tui.widgets.grid import Grid
@@ -25,6 +26,7 @@ __all__ = ["DEAD", "DeadScreen"]
 
 DEAD = "state:dead,failed"
 _PAGE = 100
+_GROUPS = (Span("v", Tone.KEY), Span(" next grouping ", Tone.MUTED))
 
 
 class DeadScreen(CockpitScreen):
@@ -37,10 +39,15 @@ class DeadScreen(CockpitScreen):
         self._frame: Frame | None = None
         self._causes: list[Cause] = []
         self._wanted: str | None = None
+        self._by: Field | None = None
+        self._tallies: list[Tally] = []
 
     def needs(self) -> Needs:
-        where = self._cause_where()
-        return Needs(causes=self._where, page=PageAsk(where, Sort.STOPPED, None, _PAGE) if where else None)
+        where = self._group_where()
+        page = PageAsk(where, Sort.STOPPED, None, _PAGE) if where else None
+        if self._by is not None:
+            return Needs(tally=TallyAsk(self._where, self._by), page=page)
+        return Needs(causes=self._where, page=page)
 
     def body(self) -> Iterable[Widget]:
         yield Grid(id="causes")
@@ -62,8 +69,10 @@ class DeadScreen(CockpitScreen):
         return Place("dead", where=self._where, key=self._grid.cursor.key)
 
     def tenant_here(self) -> str | None:
-        job = self._job()
-        return job.tenant_id if self._on_jobs and job is not None else None
+        job, one = self._job(), self._tally()
+        if self._on_jobs and job is not None:
+            return job.tenant_id
+        return one.value if one is not None and self._by is Field.TENANT else None
 
     @property
     def _grid(self) -> Grid:
@@ -92,6 +101,8 @@ class DeadScreen(CockpitScreen):
                 Span(self._where, Tone.ACCENT),
                 Span("  esc all", Tone.MUTED),
             ]
+        if self._by is not None:
+            return line(" dead letters by ", Span(str(self._by), Tone.STRONG), *filtered, right=_GROUPS)
         return line(" ", head, *filtered, right=(Span("the largest first ", Tone.MUTED),))
 
     # -- showing ---------------------------------------------------------------------------------------
@@ -100,20 +111,25 @@ class DeadScreen(CockpitScreen):
         look = self.desk.look()
         if frame.causes is not None:
             self._causes = frame.causes
-        before = self._cause()
-        self._grid.set_table(cause_table(frame, look, where="" if self._where == DEAD else self._where))
+        before = self._group_where()
+        if self._by is not None:
+            self._tallies = frame.tally if frame.tally is not None else self._tallies
+            self._grid.set_table(tally_table(frame, self._by, look, stopped=True))
+        else:
+            self._grid.set_table(cause_table(frame, look, where="" if self._where == DEAD else self._where))
         self._go_wanted()
-        cause = self._cause()
-        if cause is not None and before is not None and cause_key(cause) == cause_key(before):
-            self._jobs.set_table(dead_job_table(frame, look, step=cause.step))
-        elif cause is None:
+        where, cause = self._group_where(), self._cause()
+        if where is not None and where == before:
+            self._jobs.set_table(dead_job_table(frame, look, step=cause.step if cause else None))
+        elif where is None:
             self._jobs.set_table(Table((), ()))
         self._panel()
 
     def receive(self, frame: Frame | None) -> None:
         super().receive(frame)
-        if frame is not None and self.alive and not frame.answers(self.needs()) and frame.causes is not None:
-            self._causes = frame.causes
+        known = frame is not None and frame.causes is not None and self._by is None
+        if frame is not None and known and self.alive and not frame.answers(self.needs()):
+            self._causes = frame.causes or []
             self._grid.set_table(cause_table(frame, self.desk.look()))
             self._go_wanted()
             self._panel()
@@ -131,8 +147,9 @@ class DeadScreen(CockpitScreen):
         look = self.desk.look()
         self.query_one("#cause-panel", Lines).set_lines(cause_panel(cause, look)[:-1] if cause else [])
         page = self._frame.page if self._frame else None
-        shown = f"newest {len(page.rows)} of {fmt.count(cause.count)}" if page and cause else ""
-        title = f"jobs of {short_fingerprint(cause)}" if cause else ""
+        group = self._group()
+        shown = f"newest {len(page.rows)} of {fmt.count(group.count)}" if page and group else ""
+        title = f"jobs of {self._called()}" if group else ""
         self.query_one("#jobs-rule", Lines).set_lines([rule(title, shown)])
 
     def _go_wanted(self) -> None:
@@ -141,11 +158,36 @@ class DeadScreen(CockpitScreen):
 
     def _cause(self) -> Cause | None:
         key = self._grid.cursor.key
-        return next((c for c in self._causes if cause_key(c) == key), None)
+        return None if self._by else next((c for c in self._causes if cause_key(c) == key), None)
 
-    def _cause_where(self) -> str | None:
-        cause = self._cause()
-        return cause_where(cause, self._where) if cause else None
+    def _tally(self) -> Tally | None:
+        key = self._grid.cursor.key
+        return next((t for t in self._tallies if tally_key(t) == key), None) if self._by else None
+
+    def _group(self) -> Cause | Tally | None:
+        return self._cause() or self._tally()
+
+    def _group_where(self) -> str | None:
+        cause, one = self._cause(), self._tally()
+        if cause is not None:
+            return cause_where(cause, self._where)
+        return narrowed(self._where, self._by, one) if one is not None and self._by is not None else None
+
+    def _called(self) -> str:
+        """What the group under the cursor is called."""
+        cause, one = self._cause(), self._tally()
+        if cause is not None:
+            return short_fingerprint(cause)
+        return f"{self._by} {one.value or NOBODY}" if one is not None else ""
+
+    def _next_group(self) -> None:
+        ways = (None, Field.TENANT, Field.QUEUE, Field.JOB)
+        self._by = ways[(ways.index(self._by) + 1) % len(ways)]
+        self._causes, self._tallies = [], []
+        self._grid.forget()
+        self._grid.focus()
+        self.receive(Frame(self.needs(), self.desk.look().now))
+        self.desk.poke()
 
     def _job(self) -> JobRow | None:
         page = self._frame.page if self._frame else None
@@ -157,7 +199,7 @@ class DeadScreen(CockpitScreen):
         return self._where
 
     def shown_where(self) -> str:
-        return (self._cause_where() if self._on_jobs else None) or self._where
+        return (self._group_where() if self._on_jobs else None) or self._where
 
     def type_filter(self, text: str) -> None:
         self.hint(filter_error(text) or GRAMMAR)
@@ -175,6 +217,7 @@ class DeadScreen(CockpitScreen):
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
             "open": self._open,
+            "group": self._next_group,
             "back": self._back,
             "move.pane": self._other_pane,
             "canary": lambda: self._retry(canary=True),
@@ -188,15 +231,15 @@ class DeadScreen(CockpitScreen):
     def unfit(self, action: KeyAction) -> str | None:
         if action.id not in {"open", "canary", "retry", "why", "pager", "copy.id", "copy.cli"}:
             return None
-        cause = self._cause()
-        if cause is None:
+        cause, group = self._cause(), self._group()
+        if group is None:
             return "no cause is under the cursor"
         if self._on_jobs and self._job() is None:
             return "no job is under the cursor"
-        if action.id in {"canary", "retry"} and not self._on_jobs and self._cause_where() is None:
-            return "this cause has no fingerprint to find its jobs by"
-        if action.id in {"why", "pager"} and not self._on_jobs and not cause.sample:
-            return "no sample of this cause is known"
+        if action.id in {"canary", "retry"} and not self._on_jobs and self._group_where() is None:
+            return "no filter finds these jobs: mark them on 3"
+        if action.id in {"why", "pager"} and not self._on_jobs and not (cause and cause.sample):
+            return "no sample is known: tab, and choose a job"
         return None
 
     def _other_pane(self) -> None:
@@ -216,12 +259,12 @@ class DeadScreen(CockpitScreen):
             self.desk.go(Place("dead"))
 
     def _retry(self, *, canary: bool) -> None:
-        cause, where, job = self._cause(), self._cause_where(), self._job()
+        where, job = self._group_where(), self._job()
         if self._on_jobs and job is not None:
             title = f"{'CANARY: retry' if canary else 'RETRY'} {job.name} {fmt.short_id(job.id)}"
             self.desk.act(Intent(Action.RETRY, (job.id,), title, follow=True))
-        elif cause is not None and where is not None:
-            name = short_fingerprint(cause)
+        elif where is not None:
+            name = self._called()
             title = f"CANARY: retry one job of {name}" if canary else f"RETRY the jobs of {name}"
             options = PlanOptions(limit=1) if canary else PlanOptions()
             self.desk.act(Intent(Action.RETRY, where, title, options, follow=canary))
@@ -246,7 +289,9 @@ class DeadScreen(CockpitScreen):
             self.desk.copy(str(job.id))
         elif cause is not None:
             self.desk.copy(cause.fingerprint or cause.error_code or "")
+        elif (one := self._tally()) is not None:
+            self.desk.copy(one.value or NOBODY)
 
     def _copy_cli(self) -> None:
-        where = self._cause_where() or self._where
+        where = self._group_where() or self._where
         self.desk.copy(f"ultijobs jobs ls --where {shlex.quote(where)}")

@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 
 from textual.widget import Widget
 
-from ultijobs.inspection import Action, QueueRow, Target
+from ultijobs.inspection import Action, Field, QueueRow, Tally, Target
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
-from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.frame import Frame, Needs, TallyAsk
 from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
+from ultijobs_tui.present.tallies import narrowed, tally_key, tally_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["QueuesScreen"]
+
+_LIVE = "state:ready,delayed,running,suspended"
 
 
 class QueuesScreen(CockpitScreen):
@@ -31,9 +34,10 @@ class QueuesScreen(CockpitScreen):
         self._sort = QUEUE_SORTS[0]
         self._frame: Frame | None = None
         self._wanted: str | None = None
+        self._by_tenant = False
 
     def needs(self) -> Needs:
-        return Needs(queues=True)
+        return Needs(tally=TallyAsk(_LIVE, Field.TENANT)) if self._by_tenant else Needs(queues=True)
 
     def body(self) -> Iterable[Widget]:
         yield Grid(id="queues", classes="grows")
@@ -42,10 +46,21 @@ class QueuesScreen(CockpitScreen):
 
     def arrive(self, place: Place) -> None:
         self._wanted = place.key
+        if place.key is not None and self._by_tenant:
+            self._group()
+
+    def place(self) -> Place:
+        return Place("queues", key=None if self._by_tenant else self.query_one(Grid).cursor.key)
+
+    def tenant_here(self) -> str | None:
+        one = self._tenant()
+        return one.value if one else None
 
     def crumb(self) -> Line:
         rows = self._frame.queues if self._frame else None
         count = "" if rows is None else f"{len(rows)} queue{'' if len(rows) == 1 else 's'} "
+        if self._by_tenant:
+            return line(" what waits and runs, by tenant   ", Span("v", Tone.KEY), " by queue")
         found: list[str | Span] = (
             [Span("find ", Tone.MUTED), Span(self._find, Tone.ACCENT), "   "] if self._find else []
         )
@@ -57,6 +72,10 @@ class QueuesScreen(CockpitScreen):
             self.desk.history.add_queues(frame.as_of, frame.queues)
         self._frame = frame
         grid = self.query_one(Grid)
+        if self._by_tenant:
+            grid.set_table(tally_table(frame, Field.TENANT, self.desk.look(), stopped=False, find=self._find))
+            self._panel()
+            return
         grid.set_table(queue_table(frame, self.desk.history, self.desk.look(), sort=self._sort, find=self._find))
         if self._wanted is not None and grid.go(self._wanted):
             self._wanted = None
@@ -72,6 +91,18 @@ class QueuesScreen(CockpitScreen):
         key = self.query_one(Grid).cursor.key
         rows = (self._frame.queues if self._frame else None) or []
         return next((q for q in rows if q.queue == key), None)
+
+    def _tenant(self) -> Tally | None:
+        key = self.query_one(Grid).cursor.key
+        rows = (self._frame.tally if self._frame else None) or []
+        return next((one for one in rows if tally_key(one) == key), None) if self._by_tenant else None
+
+    def _group(self) -> None:
+        self._by_tenant = not self._by_tenant
+        self._frame = None
+        self.query_one(Grid).forget()
+        self.receive(Frame(self.needs(), self.desk.look().now))
+        self.desk.poke()
 
     def _again(self) -> None:
         if self._frame is not None:
@@ -96,6 +127,7 @@ class QueuesScreen(CockpitScreen):
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
             "open": lambda: self._list("jobs", "queue:{}"),
+            "group": self._group,
             "dead_of_queue": lambda: self._list("dead", "state:dead,failed queue:{}"),
             "back": self.leave_filter,
             "pause": lambda: self._act(Action.PAUSE),
@@ -106,6 +138,8 @@ class QueuesScreen(CockpitScreen):
         }
 
     def unfit(self, action: KeyAction) -> str | None:
+        if self._by_tenant:
+            return self._unfit_tenant(action)
         if action.id not in {"open", "dead_of_queue", "pause", "resume", "copy.id"}:
             return None
         queue = self._queue()
@@ -115,6 +149,13 @@ class QueuesScreen(CockpitScreen):
             return "this queue is paused already"
         if action.id == "resume" and queue.state != "paused":
             return "this queue is not paused"
+        return None
+
+    def _unfit_tenant(self, action: KeyAction) -> str | None:
+        if action.id in {"dead_of_queue", "pause", "resume", "sort"}:
+            return "this list is by tenant: v shows queues"
+        if action.id in {"open", "copy.id"} and (self._tenant() is None or self.tenant_here() is None):
+            return "no tenant is under the cursor"
         return None
 
     def on_grid_sort_asked(self, event: Grid.SortAsked) -> None:
@@ -127,8 +168,10 @@ class QueuesScreen(CockpitScreen):
         self._again()
 
     def _list(self, view: str, where: str) -> None:
-        queue = self._queue()
-        if queue is not None:
+        queue, tenant = self._queue(), self._tenant()
+        if tenant is not None:
+            self.desk.go(Place("jobs", where=narrowed(_LIVE, Field.TENANT, tenant)))
+        elif queue is not None:
             self.desk.go(Place(view, where=where.format(quoted(queue.queue))))
 
     def _act(self, action: Action) -> None:
@@ -137,6 +180,8 @@ class QueuesScreen(CockpitScreen):
             self.desk.act(Intent(action, Target(queue=queue.queue), f"{action.upper()} queue {queue.queue}"))
 
     def _copy(self) -> None:
-        queue = self._queue()
-        if queue is not None:
+        queue, tenant = self._queue(), self.tenant_here()
+        if tenant is not None:
+            self.desk.copy(tenant)
+        elif queue is not None:
             self.desk.copy(queue.queue)

@@ -88,7 +88,7 @@ class TextDialog(Modal[None]):
         self.query_one("#reader-hint", Lines).set_lines([line(" ", Span("copied", Tone.GOOD))])
 
     def action_page(self) -> None:
-        if self._text and (refused := page(self._text, self.app.suspend)) is not None:
+        if self._text and (refused := page(self._text, self.desk.suspend)) is not None:
             self.query_one("#reader-hint", Lines).set_lines([line(" ", Span(refused, Tone.WARN))])
 
 
