@@ -9,6 +9,7 @@ from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
+from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
 
 Calls = set[str]
@@ -18,6 +19,7 @@ STORES: dict[str, type] = {
     "inspect": InspectionStore,
     "events": EventStore,
     "outbox": OutboxStore,
+    "retention": RetentionStore,
     "schedule": ScheduleStore,
 }
 """What a property of a driver offers."""

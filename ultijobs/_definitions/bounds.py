@@ -10,6 +10,7 @@ from typing import Any
 
 from ultijobs._definitions import checks
 from ultijobs._durations import Duration, parse
+from ultijobs._queue.retention import Windows
 from ultijobs.errors import Invariant
 
 __all__ = ["Limits", "Rate", "Retention", "Sizes"]
@@ -71,16 +72,14 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Retention:
-    """How long ended jobs, published outbox rows, the schedule's ledger and the activity log are kept."""
+class Retention(Windows):
+    """How long ended jobs, published outbox rows, the schedule's ledger and the activity log are kept.
 
-    done: timedelta
-    cancelled: timedelta
-    failed: timedelta
-    dead: timedelta
-    outbox: timedelta
-    schedule: timedelta
-    activity: timedelta
+    Workers remove what is over its time; nothing goes earlier. Done and cancelled jobs may stay up to a day longer, so
+    that whole days can be dropped at once. The steps and attempts of a run go with its job, events when they expire;
+    the ledger of backfills stays. Where several applications share a schema, each time is the longest that any of them
+    declares which was seen within 7 days.
+    """
 
     def __init__(
         self,

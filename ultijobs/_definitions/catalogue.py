@@ -12,18 +12,26 @@ from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.task import TaskHandle
 from ultijobs._durations import milliseconds
 from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.retention import Windows
+from ultijobs._retention.declared import declared
 from ultijobs._retry import RetryPolicy
 
 __all__ = ["catalogue"]
 
 
 def catalogue(
-    registry: Registry, *, redact: Sequence[str], code_version: str | None, environment: str | None
+    registry: Registry,
+    *,
+    redact: Sequence[str],
+    retention: Windows,
+    code_version: str | None,
+    environment: str | None,
 ) -> list[CatalogEntry]:
     """One entry per job, task and backfill."""
+    common = {"redact": list(redact), "retention": declared(retention)}
 
     def entry(kind: str, name: str, queue: str | None, declaration: dict[str, Any]) -> CatalogEntry:
-        return CatalogEntry(kind, name, queue, {**declaration, "redact": list(redact)}, code_version, environment)
+        return CatalogEntry(kind, name, queue, {**declaration, **common}, code_version, environment)
 
     def entries() -> Iterator[CatalogEntry]:
         for job in registry.jobs.values():

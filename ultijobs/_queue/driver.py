@@ -34,6 +34,7 @@ from ultijobs._queue.records import (
     WorkerBeat,
     WorkerOrder,
 )
+from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.views import (
     ActivityEntry,
@@ -145,6 +146,8 @@ class Driver(Protocol):
     def events(self) -> EventStore: ...
     @property
     def backfills(self) -> BackfillStore: ...
+    @property
+    def retention(self) -> RetentionStore: ...
 
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).
@@ -215,6 +218,10 @@ class Driver(Protocol):
     # -- what workers tell -----------------------------------------------------------------------------
     async def beat(self, beat: WorkerBeat) -> WorkerOrder: ...
     async def publish_catalog(self, entries: Sequence[CatalogEntry]) -> None: ...
+    async def confirm_catalog(self, entries: Sequence[CatalogEntry]) -> None:
+        """Says that these are still declared; how they are declared stays as it was published last."""
+        ...
+
     async def housekeep(self) -> None:
         """Makes history's days ahead and forgets workers long gone; cheap, safe at any time."""
         ...

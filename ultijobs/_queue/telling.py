@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -54,6 +55,8 @@ class CatalogEntry:
     declaration: Mapping[str, object]
     code_version: str | None = None
     environment: str | None = None
+    last_seen: datetime | None = field(default=None, compare=False)
+    """When a process declared it last, or confirmed that it still does; set by the store."""
 
 
 class SignalKind(StrEnum):

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from ultijobs import _settings
 from ultijobs._definitions.ambient import Application as Ambient
-from ultijobs._definitions.bounds import Sizes
+from ultijobs._definitions.bounds import Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._queue.driver import Driver
@@ -30,13 +30,21 @@ class Application(Ambient, Protocol):
     def sizes(self) -> Sizes: ...
     @property
     def redact(self) -> Sequence[str]: ...
+    @property
+    def retention(self) -> Retention: ...
     async def open(self, role: str = "app") -> None: ...
     async def close(self) -> None: ...
 
 
 def catalogue_of(app: Application) -> list[CatalogEntry]:
     around = _settings.load()
-    return catalogue(app.registry, redact=app.redact, code_version=around.code_version, environment=around.environment)
+    return catalogue(
+        app.registry,
+        redact=app.redact,
+        retention=app.retention,
+        code_version=around.code_version,
+        environment=around.environment,
+    )
 
 
 def holder() -> str:

@@ -106,6 +106,7 @@ def catalogue_of(app: Application) -> list[CatalogEntry]:
     return catalogue(
         app.registry,
         redact=app.redact,
+        retention=app.retention,
         code_version=around.code_version,
         environment=around.environment,
     )

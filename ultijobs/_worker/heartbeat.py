@@ -70,6 +70,11 @@ class Heartbeat:
         self.paused = False
         self.listening = True
 
+    @property
+    def instance(self) -> UUID:
+        """The id of this worker's row."""
+        return self._instance
+
     def hurry(self) -> None:
         """Beats now."""
         self._hurry.set()

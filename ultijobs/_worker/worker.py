@@ -26,6 +26,7 @@ from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.observing import Observer
 from ultijobs._worker.settings import settings
+from ultijobs._worker.upkeep import Upkeep
 
 __all__ = ["Worker"]
 
@@ -174,6 +175,7 @@ class Worker:
             asyncio.create_task(crew.reaper.run()),
             asyncio.create_task(crew.deliverer.run()),
             asyncio.create_task(crew.chores.run()),
+            asyncio.create_task(self._upkeep(crew).run()),
             asyncio.create_task(crew.keeper.broken()),
         }
         parts = {asyncio.create_task(part) for part in self._parts()}
@@ -201,6 +203,16 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORD_WITHIN):
                 await crew.heartbeat.once()
+
+    def _upkeep(self, crew: Crew) -> Upkeep:
+        return Upkeep(
+            self._app.driver,
+            declared=catalogue_of(self._app),
+            retention=self._app.retention,
+            instance=crew.heartbeat.instance,
+            worker_id=self.worker_id,
+            trouble=self._trouble,
+        )
 
     def _parts(self) -> list[Coroutine[Any, Any, None]]:
         """What this process does besides its jobs. Each runs in many processes, and a lease decides who works."""

@@ -35,6 +35,7 @@ from ultijobs.memory._events import MemoryEvents
 from ultijobs.memory._inspect import MemoryInspection
 from ultijobs.memory._leases import MemoryLeaseLink
 from ultijobs.memory._outbox import MemoryOutbox
+from ultijobs.memory._retention import MemoryRetention
 from ultijobs.memory._schedule import MemorySchedule
 from ultijobs.memory._store import Store
 
@@ -56,6 +57,7 @@ class MemoryDriver:
         self._schedule = MemorySchedule(self._store, self._transactions)
         self._events = MemoryEvents(self._store, self._transactions)
         self._backfills = MemoryBackfills(self._store)
+        self._retention = MemoryRetention(self._store, self._outbox, self._schedule)
 
     @property
     def url(self) -> str:
@@ -80,6 +82,10 @@ class MemoryDriver:
     @property
     def backfills(self) -> MemoryBackfills:
         return self._backfills
+
+    @property
+    def retention(self) -> MemoryRetention:
+        return self._retention
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""
@@ -164,6 +170,10 @@ class MemoryDriver:
     async def publish_catalog(self, entries: Sequence[CatalogEntry]) -> None:
         with self._store.lock:
             _operations.publish_catalog(self._store, entries)
+
+    async def confirm_catalog(self, entries: Sequence[CatalogEntry]) -> None:
+        with self._store.lock:
+            _operations.confirm_catalog(self._store, entries)
 
     async def housekeep(self) -> None:
         with self._store.lock:

@@ -17,6 +17,7 @@ from ultijobs.memory._store import Store
 __all__ = [
     "beat",
     "close_activity",
+    "confirm_catalog",
     "forget_workers",
     "open_activity",
     "order_worker",
@@ -76,8 +77,18 @@ def forget_workers(store: Store) -> None:
 
 
 def publish_catalog(store: Store, entries: Sequence[CatalogEntry]) -> None:
+    now = store.now()
     for entry in entries:
-        store.catalog[entry.kind, entry.name] = replace(entry, declaration=dict(entry.declaration))
+        kept = replace(entry, declaration=dict(entry.declaration), last_seen=now)
+        store.catalog[entry.kind, entry.name] = kept
+
+
+def confirm_catalog(store: Store, entries: Sequence[CatalogEntry]) -> None:
+    now = store.now()
+    for entry in entries:
+        key = (entry.kind, entry.name)
+        if key in store.catalog:
+            store.catalog[key] = replace(store.catalog[key], last_seen=now)
 
 
 def open_activity(store: Store, entry: ActivityEntry) -> UUID:

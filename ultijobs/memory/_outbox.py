@@ -194,6 +194,10 @@ class MemoryOutbox:
                         results[freed.job.id] = ActResult(freed.job.id, done=True)
             return list(results.values())
 
+    def published(self, before: datetime) -> int:
+        """How many rows were published before; the caller holds the lock."""
+        return sum(row.published_at is not None and row.published_at < before for row in self._rows.values())
+
     async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:
         with self._store.lock:
             before = self._store.now() - older_than

@@ -115,6 +115,20 @@ class MemorySchedule:
             found = [slot for slot in self._tables.slots.values() if task in {None, slot.task}]
             return sorted(found, key=lambda slot: (slot.occurrence, slot.task), reverse=True)[:limit]
 
+    def decided(self, before: datetime) -> list[tuple[str, datetime]]:
+        """The slots whose time, and whose decision, lie before; the caller holds the lock."""
+        return [
+            key
+            for key, slot in self._tables.slots.items()
+            if max(slot.through or slot.occurrence, slot.decided_at) < before
+        ]
+
+    def forget(self, before: datetime, limit: int) -> int:
+        gone = self.decided(before)[:limit]
+        for key in gone:
+            del self._tables.slots[key]
+        return len(gone)
+
     def _leads(self, holder: str, term: int) -> bool:
         lead = self._tables.lead
         return lead is not None and (lead.holder, lead.term) == (holder, term) and lead.lease_until > self._store.now()

@@ -92,6 +92,18 @@ class Store:
                     del self.by_key[row.key]
         self.free_twins(row.id, now)
 
+    def forget(self, row: Row) -> None:
+        """Removes an ended row with the steps and attempts of its run."""
+        self.jobs.pop(row.id, None)
+        self.done.pop(row.id, None)
+        if row.key is not None and row.id in self.by_key.get(row.key, ()):
+            self.by_key[row.key].discard(row.id)
+            if not self.by_key[row.key]:
+                del self.by_key[row.key]
+        for name in self.steps.pop(row.run_id, {}):
+            self.taken.pop((row.run_id, name), None)
+        self.attempts.pop(row.run_id, None)
+
     def free_twins(self, ended: UUID, now: datetime) -> None:
         """Lets those be claimed that waited for `ended`."""
         for follower in self.followers.pop(ended, ()):

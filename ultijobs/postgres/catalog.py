@@ -11,7 +11,7 @@ from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import catalog_entry
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CATALOG", "PUBLISH", "catalog", "publish"]
+__all__ = ["CATALOG", "CONFIRM", "PUBLISH", "catalog", "confirm", "publish"]
 
 PUBLISH: Final = """\
 insert into {schema}.x_catalog (kind, name, queue, declaration, code_version, environment, last_seen)
@@ -39,8 +39,22 @@ async def publish(links: Links, sql: Sql, entries: Sequence[CatalogEntry]) -> No
     )
 
 
+CONFIRM: Final = """\
+update {schema}.x_catalog c set last_seen = now()
+ where (c.kind, c.name) in (
+   select k.kind, k.name from {schema}.x_catalog k
+    where (k.kind, k.name) in (select t.kind, t.name from unnest($1::text[], $2::text[]) t(kind, name))
+      and k.last_seen < now() - interval '1 hour'
+    order by k.kind, k.name for update skip locked)"""
+
+
+async def confirm(links: Links, sql: Sql, entries: Sequence[CatalogEntry]) -> None:
+    """See `Driver.confirm_catalog`. Writes at most once an hour, whatever the number of processes."""
+    await links.fetch(sql(CONFIRM), [entry.kind for entry in entries], [entry.name for entry in entries])
+
+
 CATALOG: Final = """\
-select kind, name, queue, declaration::text as declaration, code_version, environment
+select kind, name, queue, declaration::text as declaration, code_version, environment, last_seen
   from {schema}.x_catalog where $1::text is null or kind = $1::text order by kind, name limit 10000"""
 
 

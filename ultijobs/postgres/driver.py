@@ -36,11 +36,12 @@ from ultijobs.postgres.enqueue import Enqueuer
 from ultijobs.postgres.events import PostgresEvents
 from ultijobs.postgres.inspection import PostgresInspection
 from ultijobs.postgres.leases import PostgresLeaseLink, reap
-from ultijobs.postgres.links import Links, Place
+from ultijobs.postgres.links import SWEEPING, Links, Place
 from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
 from ultijobs.postgres.outbox import PostgresOutbox
 from ultijobs.postgres.requeue import requeue
+from ultijobs.postgres.retention import PostgresRetention
 from ultijobs.postgres.schedule import PostgresSchedule
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
@@ -72,6 +73,7 @@ class PostgresDriver:
         self._transactions = Links(self._place, size=8, limit=30.0)
         self._control = Links(self._place, size=2, limit=30.0)
         self._reads = Links(self._place, size=2, limit=2.0, read_only=True)
+        self._upkeep = Links(self._place, limit=10.0, settings=SWEEPING)
         self._inspect = PostgresInspection(self._reads, self._control, self._sql)
         self._claimer = Claimer(self._claims, self._sql)
         self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
@@ -79,6 +81,7 @@ class PostgresDriver:
         self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
+        self._retention = PostgresRetention(self._upkeep, self._sql)
 
     @property
     def url(self) -> str:
@@ -108,6 +111,10 @@ class PostgresDriver:
     def backfills(self) -> PostgresBackfills:
         return self._backfills
 
+    @property
+    def retention(self) -> PostgresRetention:
+        return self._retention
+
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""
         self._place.role = role
@@ -126,6 +133,7 @@ class PostgresDriver:
             self._transactions,
             self._control,
             self._reads,
+            self._upkeep,
         ):
             await links.close()
 
@@ -185,6 +193,9 @@ class PostgresDriver:
 
     async def publish_catalog(self, entries: Sequence[CatalogEntry]) -> None:
         await catalog.publish(self._control, self._sql, entries)
+
+    async def confirm_catalog(self, entries: Sequence[CatalogEntry]) -> None:
+        await catalog.confirm(self._control, self._sql, entries)
 
     async def housekeep(self) -> None:
         await history.make_days_ahead(self._control, self._sql)

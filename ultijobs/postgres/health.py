@@ -41,6 +41,7 @@ select x.* from (
           left(coalesce(query, ''), 200) as query
      from pg_catalog.pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+      and backend_type <> 'autovacuum worker'
       and (backend_xmin is not null or backend_xid is not null or state like 'idle in transaction%')
     order by xact_start limit 10)
   union all

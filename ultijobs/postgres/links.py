@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,7 @@ from ultijobs.postgres.faults import is_away, is_server_answer, unavailable
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
-__all__ = ["READING", "Gate", "Links", "Place"]
+__all__ = ["READING", "SWEEPING", "Gate", "Links", "Place"]
 
 CONNECT_WITHIN: Final = 5.0
 WAIT_WITHIN: Final = 10.0
@@ -42,6 +42,15 @@ READING: Final = {
     "max_parallel_workers_per_gather": "0",
 }
 """Reads of inspection stop at a limit: plans that collect and sort all rows before it are ruled out, helpers too."""
+
+
+SWEEPING: Final = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+}
+"""Sweeps go along an index from where they were: whatever collects and sorts is ruled out."""
 
 
 class Gate:
@@ -82,7 +91,13 @@ class Place:
         return Place(self.dsn, self.role)
 
     async def connect(
-        self, *, role: str | None = None, limit: float = 5.0, hot: bool = False, read_only: bool = False
+        self,
+        *,
+        role: str | None = None,
+        limit: float = 5.0,
+        hot: bool = False,
+        read_only: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> Connection[Record]:
         """Raises `DriverUnavailable`; waits out the back-off that an earlier failure left."""
         await self.gate.wait()
@@ -97,6 +112,7 @@ class Place:
                 "tcp_keepalives_count": "3",
                 **(_HOT if hot else {}),
                 **(READING if read_only else {}),
+                **(settings or {}),
             }
         try:
             connection: Connection[Record] = await asyncpg.connect(**arguments, timeout=CONNECT_WITHIN)
@@ -137,7 +153,9 @@ class Links:
         hot: bool = False,
         role: str | None = None,
         read_only: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        self._settings: Final = settings
         self._place: Final = place
         self._limit: Final = limit
         self._hot: Final = hot
@@ -227,7 +245,7 @@ class Links:
                 await self._replan(held)
                 return held
         connection = await self._place.connect(
-            role=self._role, limit=self._limit, hot=self._hot, read_only=self._read_only
+            role=self._role, limit=self._limit, hot=self._hot, read_only=self._read_only, settings=self._settings
         )
         return Held(connection)
 

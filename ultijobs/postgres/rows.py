@@ -142,6 +142,7 @@ def catalog_entry(row: Record) -> CatalogEntry:
         declaration=_object(row["declaration"]),
         code_version=row["code_version"],
         environment=row["environment"],
+        last_seen=row["last_seen"],
     )
 
 

@@ -100,5 +100,11 @@ async def _declare(call: Invocation, app: App[Any]) -> None:
     around = _settings.load()
     async with inspector(call) as api:
         await api.driver.publish_catalog(
-            catalogue(app.registry, redact=app.redact, code_version=around.code_version, environment=around.environment)
+            catalogue(
+                app.registry,
+                redact=app.redact,
+                retention=app.retention,
+                code_version=around.code_version,
+                environment=around.environment,
+            )
         )

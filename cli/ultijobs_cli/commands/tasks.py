@@ -141,7 +141,8 @@ def _declared(call: Invocation) -> tuple[Sequence[CatalogEntry], Sequence[Findin
         app = load_app(call)
     except CommandFailed as failed:
         return (), failed.report.findings
-    return catalogue(app.registry, redact=app.redact, code_version=None, environment=None), ()
+    entries = catalogue(app.registry, redact=app.redact, retention=app.retention, code_version=None, environment=None)
+    return entries, ()
 
 
 def _columns(row: TaskRow) -> dict[str, object]:

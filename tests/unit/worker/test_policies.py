@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from ultijobs import RetryPolicy, job
+from ultijobs import Retention, RetryPolicy, job
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._queue.records import CatalogEntry, CrashPolicy
@@ -26,7 +26,7 @@ async def plain() -> None: ...
 
 def test_the_catalogue_says_what_the_declaration_says():
     registry = Registry([odd, plain])
-    entries = catalogue(registry, redact=("*card*",), code_version="7", environment="test")
+    entries = catalogue(registry, redact=("*card*",), retention=Retention(), code_version="7", environment="test")
     stored = [
         CatalogEntry(entry.kind, entry.name, entry.queue, json.loads(json.dumps(entry.declaration)))
         for entry in entries

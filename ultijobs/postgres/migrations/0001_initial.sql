@@ -335,4 +335,61 @@ begin
 end $ultijobs$;
 revoke all on function {schema}.x_history_ahead(int) from public;
 
+-- Takes the oldest day before `before` out of history, or names one that was taken out and not swept yet. It waits for a
+-- moment only, and answers null then: while it waits, whoever finishes a job waits behind it.
+create function {schema}.x_history_detach(before date) returns text
+language plpgsql security definer set search_path = pg_catalog set lock_timeout = '100ms' as $ultijobs$
+declare
+  part text;
+  attached boolean;
+begin
+  select c.relname, i.inhrelid is not null into part, attached
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_inherits i on i.inhrelid = c.oid
+   where n.nspname = '{schema_name}' and c.relkind = 'r' and c.relname ~ '^x_jobs_done_[0-9]{8}$'
+     and (i.inhrelid is null or c.relname < 'x_jobs_done_' || to_char(before, 'YYYYMMDD'))
+   order by i.inhrelid is not null, c.relname limit 1;
+  if attached then
+    execute format('alter table %I.x_jobs_done detach partition %I.%I', '{schema_name}', '{schema_name}', part);
+  end if;
+  return part;
+exception when lock_not_available or undefined_table then
+  return null;
+end $ultijobs$;
+revoke all on function {schema}.x_history_detach(date) from public;
+
+-- Removes the steps and attempts of some blocks' runs of a day that was taken out; after the last block, the day itself,
+-- unless somebody reads it.
+create function {schema}.x_history_sweep(part text, first_block bigint, blocks int,
+                                         out done bigint, out cancelled bigint, out stands text)
+language plpgsql security definer set search_path = pg_catalog as $ultijobs$
+declare
+  day_ regclass := to_regclass(format('%I.%I', '{schema_name}', part));
+begin
+  done := 0; cancelled := 0; stands := 'gone';
+  if day_ is null then
+    return;
+  end if;
+  if part !~ '^x_jobs_done_[0-9]{8}$' or exists (select from pg_inherits i where i.inhrelid = day_) then
+    raise exception '% is no day that was taken out of history', part;
+  end if;
+  execute format($sweep$
+    with gone as materialized (select d.run_id, d.state from %1$I.%2$I d where d.ctid >= %3$L::tid and d.ctid < %4$L::tid),
+    steps as (delete from %1$I.x_job_steps s where s.run_id = any(array(select g.run_id from gone g))),
+    attempts as (delete from %1$I.x_job_attempts a where a.run_id = any(array(select g.run_id from gone g)))
+    select count(*) filter (where g.state = 'done'), count(*) filter (where g.state = 'cancelled') from gone g
+    $sweep$, '{schema_name}', part, format('(%s,0)', first_block), format('(%s,0)', first_block + blocks))
+    into done, cancelled;
+  if (first_block + blocks) * current_setting('block_size')::bigint < pg_relation_size(day_) then
+    stands := 'more';
+    return;
+  end if;
+  perform set_config('lock_timeout', '1s', true);
+  execute format('drop table %I.%I', '{schema_name}', part);
+exception when lock_not_available then
+  done := 0; cancelled := 0; stands := 'read';
+when undefined_table then
+  done := 0; cancelled := 0; stands := 'gone';
+end $ultijobs$;
+revoke all on function {schema}.x_history_sweep(text, bigint, int) from public;
+
 select {schema}.x_history_ahead(7);
