@@ -18,7 +18,16 @@ from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 from ultijobs_cli.report import Finding, Report
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph
 
-__all__ = ["Consent", "Unknown", "act", "at_terminal", "nothing_known", "outcome_findings", "plan_blocks"]
+__all__ = [
+    "Consent",
+    "Unknown",
+    "act",
+    "at_terminal",
+    "nothing_known",
+    "outcome_findings",
+    "plan_blocks",
+    "refused_rows",
+]
 
 _TYPED: Final = 20
 """From so many rows on, the number is typed instead of a letter."""
@@ -75,8 +84,8 @@ def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] 
         data={
             "matched": matched,
             "done": outcome.done,
-            "refused": refused,
-            "failed": outcome.failed,
+            "refused": refused_rows(refused),
+            "failed": refused_rows(outcome.failed),
             "stopped": outcome.stopped,
             "activity_id": outcome.activity_id,
         },
@@ -84,6 +93,11 @@ def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] 
         findings=[*map(_finding, before), *outcome_findings(outcome)],
         exit_code=_exit(refused, outcome),
     )
+
+
+def refused_rows(refused: Sequence[Refusal | Unknown]) -> list[dict[str, object]]:
+    """What the data of an act lists; the line that mends each is with the findings."""
+    return [{"id": row.id, "code": row.code, "cause": row.cause} for row in refused]
 
 
 def nothing_known(refused: Sequence[Unknown]) -> Report:
@@ -132,7 +146,7 @@ def _plan_report(plan: Plan, before: Sequence[Unknown]) -> Report:
             "matched": plan.matched.value,
             "matched_kind": plan.matched.kind,
             "done": [],
-            "refused": refused,
+            "refused": refused_rows(refused),
             "failed": [],
             "queues": plan.queues,
             "tenants": plan.tenants,
@@ -210,5 +224,5 @@ def _finding(refusal: Refusal | Unknown) -> Finding:
     at = None if refusal.id is None else str(refusal.id)
     if known is None:
         return Finding(refusal.code, refusal.cause, at=at)
-    fix = known.default_fix if at is None else known.default_fix.replace("jobs show ID", f"jobs show {at}")
-    return Finding(refusal.code, refusal.cause, fix, known.docs, at)
+    fix = refusal.fix if isinstance(refusal, Refusal) else None
+    return Finding(refusal.code, refusal.cause, fix or known.default_fix, known.docs, at)

@@ -28,7 +28,7 @@ def test_a_warning_is_told_and_exit_0(queue: Cli, seeds: Seeds) -> None:
     [finding] = answer.json["findings"]
     assert list(finding) == FINDING
     assert finding["fix"] == "ultijobs queues resume mail"
-    assert finding["docs"] == "docs/errors/X_QUEUE_PAUSED.md"
+    assert finding["docs"] == "ultijobs explain X_QUEUE_PAUSED"
     assert answer.data["rows"][0]["severity"] == "warning"
 
 

@@ -71,7 +71,7 @@ def test_a_failure_is_the_same_object_with_findings(queue: Cli, seeds: Seeds, wo
     assert answer.json["ok"] is False
     [finding] = answer.json["findings"]
     assert list(finding) == FINDING
-    assert finding["docs"] == f"docs/errors/{finding['code']}.md"
+    assert finding["docs"] == f"ultijobs explain {finding['code']}"
 
 
 def test_an_error_that_nothing_expected_is_exit_1_with_a_code(

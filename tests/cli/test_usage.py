@@ -51,7 +51,7 @@ def test_an_error_is_three_lines_on_stderr_and_nothing_on_stdout(cli: Cli) -> No
     code, fix, docs = answer.err.splitlines()
     assert code.startswith("X_CLI_BAD_FLAG: ")
     assert fix == "fix: ultijobs jobs ls --help"
-    assert docs == "docs: docs/errors/X_CLI_BAD_FLAG.md"
+    assert docs == "docs: ultijobs explain X_CLI_BAD_FLAG"
 
 
 def test_without_a_database_the_fix_names_flag_and_variable(cli: Cli) -> None:

@@ -24,7 +24,8 @@ def test_every_command_has_its_section() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_every_code_has_a_page_that_says_more_than_its_title(code: str) -> None:
     kind = CODES[code]
-    assert (ROOT / kind.docs).read_text(encoding="utf-8") == pages()[ROOT / kind.docs]
+    path = ROOT / "docs" / "errors" / f"{code}.md"
+    assert path.read_text(encoding="utf-8") == pages()[path]
     told = explanation(kind)
     assert told.when not in {kind.title, (kind.__doc__ or "").strip()}
     assert told.what_to_do != told.fix

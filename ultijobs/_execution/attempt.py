@@ -260,7 +260,7 @@ class Attempt:
         host = self._host
         terminal = terminal or error is self._body.fatal
         decision = outcome.decide(error, self.job, self.handler.retry, host.classifier, terminal=terminal)
-        failure = outcome.describe_for(error, decision, host.error_limit)
+        failure = outcome.describe_for(error, decision, host.error_limit, self.job)
         self._failed = (error, failure, decision)
         return outcome.failed(self.job, host.worker_id, decision, failure)
 

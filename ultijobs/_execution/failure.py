@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
+from uuid import UUID
 
 from ultijobs._execution.classify import members
 from ultijobs._text import clip
@@ -25,6 +26,7 @@ MOST_OF_GROUP: Final = 5
 TOLD: Final = 300
 """Characters of a message that its fingerprint looks at."""
 
+_ANY_ID: Final = re.compile(r"\bID\b")
 _LIBRARY: Final = str(Path(__file__).parents[1])
 _STDLIB: Final = tuple({path for key in ("stdlib", "platstdlib") if (path := sysconfig.get_path(key))})
 
@@ -52,12 +54,12 @@ class Failure:
     fingerprint: str
 
 
-def describe(error: BaseException, *, limit: int, ending: str = "") -> Failure:
-    """`error` as it is stored: a text of at most `limit` bytes that ends with `ending`. Never raises."""
+def describe(error: BaseException, *, limit: int, ending: str = "", job: UUID | None = None) -> Failure:
+    """`error` of `job` as it is stored: a text of at most `limit` bytes that ends with `ending`. Never raises."""
     code = _code(error)
     said = _said(error, limit)
     room = max(0, limit - len(ending.encode()) - 1) if ending else limit
-    text = clip(f"{code}: {said}{_fix(error)}" if said else code, room)
+    text = clip(f"{code}: {said}{_fix(error, job)}" if said else code, room)
     return Failure(
         code=clip(code, 200),
         text=f"{text} {ending}" if ending else text,
@@ -83,10 +85,12 @@ def _said(error: BaseException, limit: int) -> str:
     return text[: 2 * limit]
 
 
-def _fix(error: BaseException) -> str:
+def _fix(error: BaseException, job: UUID | None) -> str:
     if not isinstance(error, UltijobsError) or error.fix == UltijobsError.default_fix:
         return ""
-    return f" · fix: {error.fix}"
+    # A class speaks of any job; here it is known which.
+    own = job is not None and error.fix == type(error).default_fix
+    return f" · fix: {_ANY_ID.sub(str(job), error.fix) if own else error.fix}"
 
 
 def _traceback(error: BaseException) -> str:

@@ -42,9 +42,9 @@ def decide(
     return Decision(Outcome.RETRIED, delay=policy.delay_for(job.attempt) if wait is None else wait)
 
 
-def describe_for(error: BaseException, decision: Decision, limit: int) -> Failure:
+def describe_for(error: BaseException, decision: Decision, limit: int, job: ClaimedJob) -> Failure:
     terminal = decision.stop_reason in {StopReason.TERMINAL, StopReason.CODE_CHANGED}
-    return describe(sole(error), limit=limit, ending=NOT_RETRIED if terminal else "")
+    return describe(sole(error), limit=limit, ending=NOT_RETRIED if terminal else "", job=job.id)
 
 
 def failed(job: ClaimedJob, worker_id: str, decision: Decision, failure: Failure) -> Settlement:

@@ -19,11 +19,12 @@ class UltijobsError(Exception):
     Subclass it with `code` (and `retry`) for an application's own errors: a subclass counts as registered. `retry` says
     what a worker does when a handler raises it: stop (`terminal`), try again by the policy (`retryable`, None), or try
     again after `meta["retry_after_seconds"]` (`retry-after`). A code of the library cannot be taken by a second class.
+    `docs` is the command that prints more about the code.
     """
 
     code: ClassVar[str] = "X_ERROR"
     title: ClassVar[str] = "An error"
-    docs: ClassVar[str] = "docs/errors/README.md"
+    docs: ClassVar[str] = "ultijobs explain"
     retry: ClassVar[Retry | None] = None
     default_fix: ClassVar[str] = "ultijobs explain X_ERROR"
 
@@ -40,7 +41,7 @@ class UltijobsError(Exception):
                 f"{cls.__qualname__}.retry is {cls.retry!r}", fix='use "terminal", "retryable", "retry-after" or None'
             )
         if cls.__module__.partition(".")[0] == "ultijobs":
-            cls.docs = f"docs/errors/{cls.code}.md"
+            cls.docs = f"ultijobs explain {cls.code}"
             CATALOGUE[cls.code] = cls
 
     def __init__(self, cause: str, *, fix: str | None = None, meta: Mapping[str, object] | None = None) -> None:

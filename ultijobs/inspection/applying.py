@@ -14,6 +14,7 @@ from ultijobs.errors import Invariant, UltijobsError
 from ultijobs.inspection.commands import target_text
 from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
 from ultijobs.inspection.plans import JOB_ACTIONS
+from ultijobs.inspection.refusals import refusal_of
 
 __all__ = ["Actor", "apply_plan"]
 
@@ -45,7 +46,7 @@ class _Tally:
             if result.done:
                 self.done.append(result.id)
             else:
-                self.refused.append(Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused"))
+                self.refused.append(refusal_of(result))
 
 
 async def apply_plan(
@@ -131,7 +132,7 @@ async def _jobs(driver: Driver, plan: Plan, tally: _Tally, on_progress: Progress
             tally.add(await _act(driver, plan, ids))
         except UltijobsError as exc:
             tally.matched += len(ids)
-            tally.failed += [Refusal(job, exc.code, exc.cause) for job in ids]
+            tally.failed += [Refusal(job, exc.code, exc.cause, exc.fix) for job in ids]
             return
         if on_progress is not None:
             on_progress(tally.matched, total)

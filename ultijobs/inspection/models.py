@@ -155,9 +155,12 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """A row that an act leaves as it is: `fix` is the line that mends it, where the code's own is not enough."""
+
     id: UUID | None
     code: str
     cause: str
+    fix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

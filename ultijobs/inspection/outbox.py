@@ -8,7 +8,8 @@ from uuid import UUID
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.inspection.applying import Actor
-from ultijobs.inspection.models import ActOutcome, Refusal
+from ultijobs.inspection.models import ActOutcome
+from ultijobs.inspection.refusals import refusal_of
 
 __all__ = ["retry_staged"]
 
@@ -28,10 +29,6 @@ async def retry_staged(driver: Driver, ids: Sequence[UUID], actor: Actor, reason
     activity = await driver.open_activity(entry)
     results = await driver.outbox.retry(ids)
     done = tuple(result.id for result in results if result.done)
-    refused = tuple(
-        Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused")
-        for result in results
-        if not result.done
-    )
+    refused = tuple(refusal_of(result) for result in results if not result.done)
     await driver.close_activity(activity, matched=len(results), done=len(done), refused=len(refused), failed=0)
     return ActOutcome(matched=len(results), done=done, refused=refused, failed=(), activity_id=activity)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import LIVE, StepRecord, StepStatus, UniqueMode
+from ultijobs._queue.records import LIVE, ActResult, StepRecord, StepStatus, UniqueMode
 from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import JobDuplicate, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown
 from ultijobs.inspection.models import Action, PlanOptions, Refusal
 
-__all__ = ["Reviewed", "review"]
+__all__ = ["Reviewed", "refusal_of", "review"]
 
 _LIVE = frozenset(str(state) for state in LIVE)
 _STOPPED = frozenset({"dead", "failed", "cancelled"})
@@ -27,6 +27,16 @@ class Reviewed:
     replays: tuple[str, ...] = ()
     unread_steps: bool = False
     """True when more rows exist than those whose steps were read."""
+
+
+def refusal_of(result: ActResult) -> Refusal:
+    """What a driver refused, with the line that mends it for this very row."""
+    fix: str | None = None
+    if result.code == JobDuplicate.code:
+        fix = _show(result.meta.get("existing_id", result.id))
+    elif result.code == StepUnknown.code:
+        fix = _show(result.id)
+    return Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused", fix)
 
 
 async def review(
@@ -93,12 +103,16 @@ async def _twins(driver: Driver, rows: Sequence[JobRow]) -> Mapping[UUID, JobRow
 
 
 def _twin_refusal(row: JobRow, twin: JobRow) -> Refusal:
-    return Refusal(row.id, JobDuplicate.code, f"job {twin.id} is {twin.state} and has the same key")
+    return Refusal(row.id, JobDuplicate.code, f"job {twin.id} is {twin.state} and has the same key", _show(twin.id))
 
 
 def _step_refusal(row: JobRow, named: str, steps: Sequence[StepRecord]) -> Refusal:
     known = ", ".join(s.name for s in steps) or "none"
-    return Refusal(row.id, StepUnknown.code, f"run {row.run_id} has no step {named!r}; it has: {known}")
+    return Refusal(row.id, StepUnknown.code, f"run {row.run_id} has no step {named!r}; it has: {known}", _show(row.id))
+
+
+def _show(job: object) -> str:
+    return f"ultijobs jobs show {job}"
 
 
 def _split(steps: Sequence[StepRecord], options: PlanOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:

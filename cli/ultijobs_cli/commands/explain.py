@@ -65,7 +65,6 @@ def explain(
                 (
                     ("fix", Cell(told.fix)),
                     *([("in a handler", Cell(told.retry))] if told.retry else []),
-                    ("docs", Cell(known.docs)),
                 )
             ),
         ],

@@ -95,6 +95,6 @@ def _handle(app: App[Any], name: str) -> JobHandle[Any]:
         known = ", ".join(sorted(app.registry.jobs)) or "none"
         raise DeclarationUnknown(
             f"the application declares no job {name!r}; it has {known}",
-            fix=f"ultijobs jobs enqueue {near[0]} …" if near else "add its module to App(jobs=[…])",
+            fix=f"ultijobs jobs enqueue {near[0]} --input JSON" if near else "add its module to App(jobs=[…])",
         )
     return handle

@@ -13,7 +13,7 @@ import typer
 from ultijobs.errors import JobUnknown
 from ultijobs.inspection import Inspector, OutboxPage, OutboxRow, OutboxState, Refusal
 from ultijobs_cli import options, wording
-from ultijobs_cli.acts import Unknown
+from ultijobs_cli.acts import Unknown, refused_rows
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import inspector, inspector_of
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
@@ -95,7 +95,7 @@ async def retry(
         data={
             "matched": matched,
             "done": done,
-            "refused": refused,
+            "refused": refused_rows(refused),
             "failed": (),
             "activity_id": None if outcome is None else outcome.activity_id,
         },

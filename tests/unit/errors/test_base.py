@@ -15,7 +15,7 @@ def test_every_public_class_has_a_code_title_fix_and_page_of_its_own():
     assert len({cls.code for cls in built_in}) == len(built_in)
     for cls in built_in:
         assert CATALOGUE[cls.code] is cls
-        assert cls.docs == f"docs/errors/{cls.code}.md"
+        assert cls.docs == f"ultijobs explain {cls.code}"
         assert cls.default_fix
         assert "\n" not in cls.default_fix
         assert cls.title == (cls.__doc__ or "").rstrip(".")

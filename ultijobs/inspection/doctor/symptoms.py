@@ -38,5 +38,5 @@ class Check:
 
     @property
     def docs(self) -> str:
-        """The page about its code."""
-        return f"docs/errors/{self.code}.md"
+        """The command that says more about its code."""
+        return f"ultijobs explain {self.code}"
