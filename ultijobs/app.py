@@ -22,6 +22,7 @@ from ultijobs._enqueue.block import TransactionBlock
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.publishing import Publisher
 from ultijobs._execution.report import Report
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued
 from ultijobs._steps.context import Context
@@ -88,6 +89,8 @@ class App(Generic[S]):
         self.classify = composing.classes(classify)
         self.report = composing.function(report, "report")
         self.redact = composing.patterns(redact)
+        self.metrics = Metrics()
+        """What this process has counted for the application."""
         self._settle_at(Opening(_maker(composing.driver(driver), self.schema)))
         ambient.enlist(self)
 

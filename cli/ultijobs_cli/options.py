@@ -16,6 +16,8 @@ __all__ = [
     "Actor",
     "After",
     "Limit",
+    "MetricsHost",
+    "MetricsPort",
     "Name",
     "Queue",
     "Reason",
@@ -64,6 +66,19 @@ State = Annotated[
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=PAGE, help="At most so many rows.")]
 After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="The page after this `next`.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ctrl-c.")]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        metavar="PORT",
+        min=0,
+        max=65_535,
+        help="Answer GET /metrics and GET /health on this port; 0 takes a free one.",
+    ),
+]
+MetricsHost = Annotated[
+    str, typer.Option("--metrics-host", metavar="HOST", help="The address that --metrics-port listens on.")
+]
 Actor = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who acts, for the activity table.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the activity table.")]
 

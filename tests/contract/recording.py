@@ -11,6 +11,7 @@ from ultijobs._queue.events import EventStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
+from ultijobs._queue.telemetry import TelemetryStore
 
 Calls = set[str]
 
@@ -21,6 +22,7 @@ STORES: dict[str, type] = {
     "outbox": OutboxStore,
     "retention": RetentionStore,
     "schedule": ScheduleStore,
+    "telemetry": TelemetryStore,
 }
 """What a property of a driver offers."""
 

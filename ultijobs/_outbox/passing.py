@@ -11,14 +11,17 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._log import RateLimit, emit
+from ultijobs._metrics import series
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.outbox import OutboxStore, Published, StagedJob, Unsent
-from ultijobs._queue.records import Enqueued
+from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._retry import RetryPolicy
+from ultijobs._service.trouble import Trouble
 from ultijobs._text import clip, storable
 from ultijobs.errors import DriverUnavailable, SchemaOutdated
 
-__all__ = ["TRIES", "Passing"]
+__all__ = ["TRIES", "Passing", "QueueAway"]
 
 TRIES: Final = 8
 PAUSES: Final = RetryPolicy(attempts=TRIES, backoff="exponential", delay="1s", max_delay="30s", jitter=False)
@@ -28,6 +31,10 @@ _ERROR_BYTES: Final = 10_000
 _RELEASE_WITHIN: Final = 2.0
 
 
+class QueueAway(Exception):
+    """The queue does not answer; that is told already."""
+
+
 class Passing:
     """Publishes for one relay. A row that is published twice is one job: its id is the job's.
 
@@ -35,16 +42,32 @@ class Passing:
     gives back what it has not published.
     """
 
-    def __init__(self, outbox: OutboxStore, queue: Driver, *, relay_id: str, batch: int, lease: timedelta) -> None:
+    def __init__(
+        self,
+        outbox: OutboxStore,
+        queue: Driver,
+        *,
+        relay_id: str,
+        batch: int,
+        lease: timedelta,
+        trouble: Trouble,
+        metrics: Metrics,
+    ) -> None:
+        """`trouble` is told of the queue; what the outbox answers is the caller's to judge."""
         self._outbox: Final = outbox
         self._queue: Final = queue
         self._relay_id: Final = relay_id
         self._batch: Final = batch
         self._lease: Final = lease
+        self._trouble: Final = trouble
+        self._metrics: Final = metrics
         self._said: Final = RateLimit(1.0)
 
     async def once(self) -> bool:
-        """True when there may be more to publish at once. Raises `DriverUnavailable` when either side is away."""
+        """True when there may be more to publish at once.
+
+        Raises `QueueAway` when the queue does not answer, `DriverUnavailable` when the outbox does not.
+        """
         rows = await self._outbox.claim(self._relay_id, limit=self._batch, lease=self._lease)
         if not rows:
             return False
@@ -58,8 +81,8 @@ class Passing:
 
     async def _publish(self, rows: Sequence[StagedJob], held: dict[UUID, StagedJob]) -> None:
         try:
-            answers = await self._queue.enqueue([row.job for row in rows], again=True)
-        except (DriverUnavailable, SchemaOutdated):
+            answers = await self._enqueue([row.job for row in rows])
+        except (QueueAway, SchemaOutdated):
             raise
         except Exception:  # noqa: BLE001 - one of them is refused; alone, each says for itself whether it is the one
             await self._one_by_one(rows, held)
@@ -74,8 +97,8 @@ class Passing:
                 if row.tx in refused:
                     continue
                 try:
-                    (answer,) = await self._queue.enqueue([row.job], again=True)
-                except (DriverUnavailable, SchemaOutdated):
+                    (answer,) = await self._enqueue([row.job])
+                except (QueueAway, SchemaOutdated):
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever the queue has against this row, the others go on
                     refused[row.tx] = (row, error)
@@ -86,11 +109,21 @@ class Passing:
         for row, why in refused.values():
             await self._refused(row, why, held)
 
+    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        try:
+            answers = await self._queue.enqueue(jobs, again=True)
+        except DriverUnavailable as error:
+            self._trouble.failed("jobs.outbox.tick-failed", "publishing into the queue", error)
+            raise QueueAway from error
+        self._trouble.answered()
+        return answers
+
     async def _mark(self, sent: Sequence[tuple[StagedJob, Enqueued]], held: dict[UUID, StagedJob]) -> None:
         if not sent:
             return
         told = [Published(row.job.id, row.claim_no, answer.id) for row, answer in sent]
         marked = set(await self._outbox.mark(told))
+        self._metrics.add(series.OUTBOX_PUBLISHED, by=len(marked))
         lost = [row.id for row in told if row.id not in marked]
         for row in told:
             held.pop(row.id, None)
@@ -104,6 +137,7 @@ class Passing:
             )
 
     async def _refused(self, row: StagedJob, error: Exception, held: dict[UUID, StagedJob]) -> None:
+        self._metrics.add(series.OUTBOX_REFUSED)
         tries = row.attempts + 1
         text = clip(storable(f"{type(error).__qualname__}: {error}"), _ERROR_BYTES)
         retry_in = None if tries >= TRIES else PAUSES.delay_for(tries)

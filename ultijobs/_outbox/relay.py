@@ -15,8 +15,13 @@ from ultijobs._definitions import checks
 from ultijobs._definitions.bounds import Retention
 from ultijobs._durations import Duration, parse
 from ultijobs._log import emit
-from ultijobs._outbox.passing import Passing
+from ultijobs._metrics.health import Health
+from ultijobs._metrics.metrics import Metrics
+from ultijobs._metrics.server import ANYWHERE, serving
+from ultijobs._outbox.passing import Passing, QueueAway
 from ultijobs._queue.driver import Driver
+from ultijobs._service.condition import PATIENCE, Pulse, condition
+from ultijobs._service.gauges import Gauges, outbox_gauges, queue_gauges
 from ultijobs._service.patience import Patience
 from ultijobs._service.stop import Stop, StopRequest, end
 from ultijobs._service.trouble import Trouble
@@ -34,6 +39,8 @@ class Application(Protocol):
     @property
     def driver(self) -> Driver: ...
     @property
+    def metrics(self) -> Metrics: ...
+    @property
     def outbox(self) -> str | None: ...
     @property
     def schema(self) -> str: ...
@@ -49,7 +56,7 @@ class Relay:
     A claimed row is another relay's after `claim_lease`, so a relay that dies holds nothing up for longer. A row that
     the queue refuses is tried 8 times, 1 s apart and doubling to 30 s, then set aside with the later rows of its own
     transaction; all others go on. Published rows are deleted after the application's `Retention.outbox`. `relay_id` is
-    shown as `claimed_by` and decides nothing.
+    shown as `claimed_by` and decides nothing. With `metrics_port` `run` answers `GET /metrics` and `GET /health` there.
     """
 
     def __init__(
@@ -60,18 +67,36 @@ class Relay:
         interval: Duration = "200ms",
         claim_lease: Duration = "30s",
         relay_id: str | None = None,
+        metrics_port: int | None = None,
+        metrics_host: str = ANYWHERE,
     ) -> None:
         self._app = app
+        self._port = metrics_port
+        self._host = metrics_host
+        self._pulse = Pulse()
         self._batch = checks.whole(batch, "Relay: batch", least=1, most=10_000)
         self._interval = parse(interval, what="Relay: interval", positive=True)
         self._claim_lease = parse(claim_lease, what="Relay: claim_lease", positive=True)
         self._relay_id = _own_name() if relay_id is None else checks.name(relay_id, "Relay: relay_id")
         self._trouble = Trouble(self._relay_id)
+        self._queue_trouble = Trouble(self._relay_id)
         self._stop = StopRequest()
 
     @property
     def relay_id(self) -> str:
         return self._relay_id
+
+    def health(self) -> Health:
+        """Whether it gets through its passes, and why not; what `GET /health` answers. Safe from any thread."""
+        return condition(
+            "relay",
+            self._relay_id,
+            [self._trouble, self._queue_trouble],
+            self._stop,
+            patience=min(PATIENCE, self._claim_lease.total_seconds()),
+            pulse=self._pulse,
+            interval=self._interval.total_seconds(),
+        )
 
     def stop(self, *, now: bool = False) -> None:
         """Ends after the pass under way; with `now` the pass is broken off and its claims are given back.
@@ -85,25 +110,30 @@ class Relay:
 
         Waits for databases that are away. Raises `Invariant` for an application without outbox, and `SchemaOutdated`.
         """
-        with self._stop.on_signals():
-            await self.work(self._stop)
+        serves = serving(self._port, self._host, self._app.metrics, self.health, worker_id=self._relay_id)
+        with self._stop.on_signals(), serves:
+            await self.work(self._stop, gauges=self._port is not None)
         if self._stop.interrupted:
             raise KeyboardInterrupt
 
-    async def work(self, stop: StopRequest) -> None:
-        """`run` inside of another role, which minds the signals: until `stop` is asked for."""
+    async def work(self, stop: StopRequest, *, gauges: bool = False, trouble: Trouble | None = None) -> None:
+        """`run` inside of another role, which minds the signals: until `stop` is asked for.
+
+        `trouble` is what that role tells of the queue. With `gauges` it stands for the seats whose gauges are exported.
+        """
+        self._queue_trouble = self._queue_trouble if trouble is None else trouble
         if self._app.outbox is None:
             raise Invariant(
                 "the application has no outbox to relay from",
                 fix='set App(outbox="postgresql://…"), or run no relay: without an outbox enqueue joins tx itself',
             )
         outbox = driver_for(self._app.outbox, self._app.schema)
-        patience = Patience(stop, self._trouble)
+        patience, queue_patience = Patience(stop, self._trouble), Patience(stop, self._queue_trouble)
         async with contextlib.AsyncExitStack() as stack:
             if not await patience.answered("connecting to the outbox", lambda: outbox.open("relay")):
                 return
             stack.push_async_callback(outbox.close)
-            if not await patience.answered("connecting to the queue", lambda: self._app.open("relay")):
+            if not await queue_patience.answered("connecting to the queue", lambda: self._app.open("relay")):
                 return
             stack.push_async_callback(self._app.close)
             emit(
@@ -118,8 +148,21 @@ class Relay:
                 relay_id=self._relay_id,
                 batch=self._batch,
                 lease=self._claim_lease,
+                trouble=self._queue_trouble,
+                metrics=self._app.metrics,
             )
-            await self._pass_after_pass(passing, outbox, stop)
+            beside = {asyncio.create_task(each.run()) for each in (self._gauges(outbox, trouble) if gauges else ())}
+            try:
+                await self._pass_after_pass(passing, outbox, stop)
+            finally:
+                await end(beside)
+
+    def _gauges(self, outbox: Driver, trouble: Trouble | None) -> list[Gauges]:
+        app, me = self._app, self._relay_id
+        own = [outbox_gauges(outbox, app.metrics, holder=me, trouble=self._trouble)]
+        if trouble is None:
+            own.append(queue_gauges(app.driver, app.metrics, holder=me, trouble=self._queue_trouble))
+        return own
 
     async def _pass_after_pass(self, passing: Passing, outbox: Driver, stop: StopRequest) -> None:
         asked = asyncio.create_task(stop.at_least(Stop.DRAIN))
@@ -135,12 +178,17 @@ class Relay:
                     if not under_way.done():
                         return
                     pause = 0.0 if under_way.result() else pause
+                except QueueAway:
+                    failures += 1
+                    pause = _AFTER_FAILURE.after(failures)
+                    self._trouble.answered()
                 except Exception as error:  # noqa: BLE001 - the next pass tries again
                     failures += 1
                     pause = _AFTER_FAILURE.after(failures)
                     self._trouble.failed("jobs.outbox.tick-failed", "relaying", error)
                 else:
                     failures = 0
+                    self._pulse.beat()
                     self._trouble.answered()
                 finally:
                     await end({under_way})

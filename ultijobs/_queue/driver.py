@@ -36,6 +36,7 @@ from ultijobs._queue.records import (
 )
 from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
+from ultijobs._queue.telemetry import TelemetryStore
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,
@@ -148,6 +149,8 @@ class Driver(Protocol):
     def backfills(self) -> BackfillStore: ...
     @property
     def retention(self) -> RetentionStore: ...
+    @property
+    def telemetry(self) -> TelemetryStore: ...
 
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).

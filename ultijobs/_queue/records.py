@@ -311,7 +311,10 @@ class CrashPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """A claim whose lease lapsed, and what was done: `ready`/`delayed` again, or `dead`/`failed`."""
+    """A claim whose lease lapsed, and what was done: `ready`/`delayed` again, or `dead`/`failed`.
+
+    `noted` is False when the claim's own worker had told its loss before, see `TelemetryStore.note_lost`.
+    """
 
     id: UUID
     run_id: UUID
@@ -321,6 +324,7 @@ class Reaped:
     attempt: int
     worker_id: str | None
     state: JobState
+    noted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

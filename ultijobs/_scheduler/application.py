@@ -13,6 +13,7 @@ from ultijobs._definitions.ambient import Application as Ambient
 from ultijobs._definitions.bounds import Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
 
@@ -26,6 +27,8 @@ class Application(Ambient, Protocol):
     def registry(self) -> Registry: ...
     @property
     def driver(self) -> Driver: ...
+    @property
+    def metrics(self) -> Metrics: ...
     @property
     def sizes(self) -> Sizes: ...
     @property

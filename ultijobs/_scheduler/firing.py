@@ -14,6 +14,7 @@ from ultijobs._definitions.entries import entries
 from ultijobs._definitions.handle import Request
 from ultijobs._definitions.task import TaskHandle
 from ultijobs._log import emit
+from ultijobs._metrics import series
 from ultijobs._queue.schedule import Dispatch, Lapse, Leader, SlotOutcome
 from ultijobs._scheduler.application import Application
 from ultijobs._scheduler.faults import Faults
@@ -95,7 +96,9 @@ class Firing:
         if done is None:
             return False
         if done.fresh:
+            self._app.metrics.add(series.TASK_SLOTS, task.name, turn.outcome.value)
             if turn.lapse is not None:
+                self._app.metrics.add(series.TASK_SLOTS, task.name, turn.lapse.outcome.value, by=turn.lapse.slots)
                 self._tell_lapse(task, turn.lapse)
             emit(
                 logging.INFO,
@@ -124,6 +127,7 @@ class Firing:
 
     async def _failed(self, task: TaskHandle, latest: datetime, leader: Leader, error: Exception) -> None:
         said = str(error) if isinstance(error, UltijobsError) else f"{type(error).__qualname__}: {error}"
+        self._app.metrics.add(series.TASK_FAILURES, task.name)
         if self._faults.add(task.name, latest, leader.now):
             emit(
                 logging.ERROR,

@@ -11,10 +11,12 @@ from ultijobs._definitions import cron
 from ultijobs._definitions.calendar import Calendar
 from ultijobs._definitions.task import TaskHandle
 from ultijobs._log import emit
-from ultijobs._queue.schedule import Arming, Leader, ScheduleStore, TaskState
+from ultijobs._metrics import series
+from ultijobs._queue.schedule import Arming, Leader, ScheduleStore, SlotOutcome, TaskState
 from ultijobs._scheduler.application import Application, holder
 from ultijobs._scheduler.faults import Faults
 from ultijobs._scheduler.firing import Firing
+from ultijobs._service.condition import Pulse
 from ultijobs._service.stop import Stop, StopRequest, end
 from ultijobs._service.trouble import Trouble
 
@@ -29,8 +31,19 @@ LEAST_ON_TIME: Final = timedelta(seconds=2)
 class Rounds:
     """The scheduler without its process. Belongs to the loop that runs it; the application is open already."""
 
-    def __init__(self, app: Application, *, lease: timedelta, interval: timedelta = INTERVAL) -> None:
+    def __init__(
+        self,
+        app: Application,
+        *,
+        lease: timedelta,
+        interval: timedelta = INTERVAL,
+        trouble: Trouble | None = None,
+        pulse: Pulse | None = None,
+    ) -> None:
+        """`trouble` is that of the process, when this is not all that it does."""
         self.holder: Final = holder()
+        self.pulse: Final = Pulse() if pulse is None else pulse
+        self._metrics: Final = app.metrics
         self._store: Final[ScheduleStore] = app.driver.schedule
         self._interval: Final = interval
         self._lease: Final = lease
@@ -38,7 +51,7 @@ class Rounds:
         self._calendars: Final = {
             name: Calendar(task.schedule, cron.zone(task.tz, f"task {name}: tz")) for name, task in self._tasks.items()
         }
-        self._trouble: Final = Trouble(self.holder)
+        self._trouble: Final = Trouble(self.holder) if trouble is None else trouble
         self._faults: Final = Faults()
         self._firing: Final = Firing(
             app, self.holder, self._faults, self._trouble, on_time=max(2 * interval, LEAST_ON_TIME)
@@ -46,6 +59,14 @@ class Rounds:
         self._busy: Final[dict[str, asyncio.Task[None]]] = {}
         self._next: Final[dict[str, tuple[datetime, datetime | None]]] = {}
         self._term: int | None = None
+        self._metrics.set(series.SCHEDULER_LEADER, 0)
+        for name in self._tasks:
+            self._metrics.add(series.TASK_FAILURES, name, by=0)
+            self._metrics.add(series.TASK_SLOTS, name, SlotOutcome.FIRED.value, by=0)
+
+    @property
+    def leads(self) -> bool:
+        return self._term is not None
 
     async def run(self, stop: StopRequest) -> None:
         """Rounds until the stop is asked for; then what is being dispatched may end, and the lead is given up."""
@@ -57,6 +78,7 @@ class Rounds:
             while stop.stage is Stop.NO:
                 try:
                     wait = await self.round()
+                    self.pulse.beat()
                     self._trouble.answered()
                 except Exception as error:  # noqa: BLE001 - the next round tries again
                     self._trouble.failed("jobs.scheduler.tick-failed", "a round of the scheduler", error)
@@ -101,6 +123,7 @@ class Rounds:
         await self._firing.close()
         if self._term is not None:
             self._term = None
+            self._metrics.set(series.SCHEDULER_LEADER, 0)
             try:
                 async with asyncio.timeout(LEAVES_WITHIN):
                     await self._store.resign(self.holder)
@@ -119,6 +142,7 @@ class Rounds:
                 worker_id=self.holder,
             )
         self._term = leader.term if mine else None
+        self._metrics.set(series.SCHEDULER_LEADER, 1 if mine else 0)
         return mine
 
     def _start(self, task: TaskHandle, state: TaskState, leader: Leader) -> datetime | None:

@@ -25,6 +25,12 @@ class Trouble:
     def away(self) -> bool:
         return self._since is not None
 
+    @property
+    def away_for(self) -> float | None:
+        """For how many seconds the database has been away; None when it is not, as far as is known."""
+        since = self._since
+        return None if since is None else time.monotonic() - since
+
     def failed(self, event: str, doing: str, error: BaseException) -> None:
         """Reports a failed call: an outage once, when it begins; anything else under `event`."""
         if isinstance(error, DriverUnavailable):

@@ -19,6 +19,7 @@ from ultijobs._execution.classify import Classifier
 from ultijobs._execution.host import Host
 from ultijobs._execution.report import Report
 from ultijobs._log import emit
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
 from ultijobs._steps.context import Context
@@ -42,6 +43,8 @@ class Application(Ambient, Protocol):
     def limits(self) -> Limits: ...
     @property
     def sizes(self) -> Sizes: ...
+    @property
+    def metrics(self) -> Metrics: ...
     @property
     def outbox(self) -> str | None: ...
     @property

@@ -95,6 +95,11 @@ class Claimer:
     def free(self) -> int:
         return self._concurrency - self._running
 
+    @property
+    def claiming(self) -> bool:
+        """True while it claims, or would if work were there: slots are free and nothing holds it back."""
+        return not self._stopping and not self._held and self.free > 0
+
     def hint(self) -> None:
         """Work may be there now."""
         self._hints += 1
@@ -175,10 +180,13 @@ class Claimer:
         sent = time.monotonic()
         jobs = await self._driver.claim(ask)
         self._trouble.answered()
+        self._tally.asked(time.monotonic() - sent)
         self._hungry = self._hungry or len(jobs) >= free or self._hints != hints
         if jobs:
             self._due.served()
             self._tally.claimed()
+            for job in jobs:
+                self._tally.started(job.queue, job.claimed_at - job.run_at)
             self._running += len(jobs)
             self._start(jobs, (jobs[0].sent or sent) + self._good_for)
         else:

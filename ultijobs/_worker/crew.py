@@ -12,8 +12,10 @@ from typing import Final
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.host import Handler, Host
 from ultijobs._log import emit
+from ultijobs._metrics import series
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, Signal, SignalKind, WorkerOrder
+from ultijobs._queue.records import ClaimedJob, Outcome, Reaped, Settlement, Signal, SignalKind, WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer, Hold
@@ -22,6 +24,7 @@ from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster, begun, outcome_of
 from ultijobs._worker.heartbeat import Heartbeat, Identity
 from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.losses import Losses
 from ultijobs._worker.observing import Ended, Observer
 from ultijobs._worker.policies import crash_policies
 from ultijobs._worker.reaper import Reaper
@@ -48,6 +51,7 @@ class Crew:
         identity: Identity,
         settings: Settings,
         trouble: Trouble,
+        metrics: Metrics,
         host: Callable[[CoalescedSteps], Host],
         ordered: Callable[[WorkerOrder], None],
         observer: Observer | None = None,
@@ -63,14 +67,17 @@ class Crew:
         self.closing = False
         self._flying: set[Flight] = set()
         self.roster = Roster()
-        self.tally = Tally()
+        self.tally = Tally(metrics, identity.queues)
+        self._metrics = metrics
+        self._losses = Losses(driver.telemetry, self.tally, trouble, identity.worker_id)
         loop = asyncio.get_running_loop()
-        watch = LoopWatch(self.roster, identity.worker_id, loop, threading.get_ident())
+        self.watch = LoopWatch(self.roster, identity.worker_id, loop, threading.get_ident())
         self.settler = Settler(
             driver.settle,
             lease=settings.lease,
             roster=self.roster,
             tally=self.tally,
+            losses=self._losses,
             trouble=trouble,
             worker_id=identity.worker_id,
             landed=self._landed,
@@ -97,14 +104,14 @@ class Crew:
             worker_id=identity.worker_id,
             poll=settings.poll,
             trouble=trouble,
-            reaped=lambda _: self.claimer.hint(),
+            reaped=self._reaped,
         )
-        self.deliverer = Deliverer(driver, poll=settings.poll, trouble=trouble, woken=self.claimer.hint)
+        self.deliverer = Deliverer(driver, poll=settings.poll, trouble=trouble, woken=self._woken)
         self.heartbeat = Heartbeat(
             driver,
             identity,
             claimer=self.claimer,
-            watch=watch,
+            watch=self.watch,
             tally=self.tally,
             trouble=trouble,
             ordered=ordered,
@@ -113,8 +120,8 @@ class Crew:
             driver.lease_link,
             settings.lease,
             self.roster,
-            Fates(self.roster, self.tally, identity.worker_id, loop),
-            watch,
+            Fates(self.roster, self.tally, self._losses, loop),
+            self.watch,
             trouble,
             identity.worker_id,
             self.heartbeat.beat,
@@ -181,6 +188,7 @@ class Crew:
     async def close(self) -> None:
         await self.steps.close()
         await self.settler.close()
+        await self._losses.close()
 
     def _start(self, jobs: Sequence[ClaimedJob], ends: float) -> None:
         flights = [self._flight(job, ends) for job in jobs]
@@ -204,6 +212,7 @@ class Crew:
 
     async def _fly(self, flight: Flight) -> None:
         settlement: Settlement | None = None
+        began = time.monotonic()
         try:
             settlement = await flight.body.run()
         except Exception as error:  # noqa: BLE001 - an attempt that breaks must not take the worker with it
@@ -224,6 +233,7 @@ class Crew:
             if self.heartbeat.paused and not self._flying:
                 self.heartbeat.hurry()
             self.claimer.slot_freed()
+            self.tally.ran(flight.job.queue, time.monotonic() - began)
             self.tally.replayed(flight.body.replayed)
             if settlement is not None:
                 if flight.body.unreadable:
@@ -232,9 +242,19 @@ class Crew:
                 self.settler.put(flight, settlement)
             else:
                 if self.roster.move(flight, Phase.LOST):
-                    self.tally.ended(Outcome.LOST)
+                    self._losses.take(flight, "its attempt broke off")
                 self.roster.remove(flight)
                 self._ended(flight, outcome_of(flight.phase), None)
+
+    def _reaped(self, claims: list[Reaped]) -> None:
+        for claim in claims:
+            if claim.noted:
+                self.tally.took_over(claim.queue)
+        self.claimer.hint()
+
+    def _woken(self, runs: int) -> None:
+        self._metrics.add(series.EVENTS_DELIVERED, by=runs)
+        self.claimer.hint()
 
     def _leases_kept(self, kept: bool) -> None:
         if kept:

@@ -14,9 +14,9 @@ __all__ = ["Deliverer"]
 
 
 class Deliverer:
-    """Wakes the runs that wait for such events; `woken` is called when there were any."""
+    """Wakes the runs that wait for such events; `woken` is told how many, when there were any."""
 
-    def __init__(self, driver: Driver, *, poll: timedelta, trouble: Trouble, woken: Callable[[], None]) -> None:
+    def __init__(self, driver: Driver, *, poll: timedelta, trouble: Trouble, woken: Callable[[int], None]) -> None:
         self._driver = driver
         self._poll = poll.total_seconds()
         self._trouble = trouble
@@ -44,5 +44,5 @@ class Deliverer:
         """How many runs became due."""
         woken = await self._driver.events.deliver()
         if woken:
-            self._woken()
+            self._woken(woken)
         return woken

@@ -55,7 +55,7 @@ class LeaseKeeper:
         self._watch = watch
         self._beat = beat
         self._kept = kept
-        self._failing = False
+        self._failing_since: float | None = None
         self._trouble = trouble
         self._worker_id = worker_id
         self._seconds = lease.total_seconds()
@@ -92,6 +92,12 @@ class LeaseKeeper:
         await self._stopped
         self._thread.join()
         self._thread = None
+
+    @property
+    def failing_for(self) -> float | None:
+        """For how many seconds no renewal has landed, once one has failed; None while they land."""
+        since = self._failing_since
+        return None if since is None else time.monotonic() - since
 
     def renew_soon(self) -> None:
         """Renews at once, so that a cancelled job is learned of now. Safe from any thread."""
@@ -168,8 +174,8 @@ class LeaseKeeper:
         self._warn(f"no answer for {self._seconds / 2:g} s, asking on a second connection")
 
     def _tell(self, *, failing: bool) -> None:
-        if failing is not self._failing:
-            self._failing = failing
+        if failing is (self._failing_since is None):
+            self._failing_since = time.monotonic() if failing else None
             self._fates.post(self._kept, not failing)
 
     def _warn(self, what: str) -> None:

@@ -8,9 +8,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
@@ -18,6 +18,7 @@ from ultijobs._service.stop import PARENT_FD, Stop, StopRequest
 
 __all__ = ["supervise"]
 
+Command: TypeAlias = Callable[[int], Sequence[str]]
 
 CANNOT_START: Final = 4
 INTERRUPTED: Final = 130
@@ -37,8 +38,10 @@ class Child:
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.2, most=30.0))
 
 
-def supervise(command: Sequence[str], count: int, *, env: Mapping[str, str] | None = None) -> int:
-    """Keeps `count` processes of `command` running until a signal; returns the exit code for this process.
+def supervise(command: Command, count: int, *, env: Mapping[str, str] | None = None) -> int:
+    """Keeps `count` processes running until a signal; returns the exit code for this process.
+
+    `command` answers the command line of each, by its number from 1 on.
 
     SIGTERM and SIGINT go on to each child once: the first drains, the second hands back at once. A child that exits 0
     by itself was told to and is not replaced; one that cannot start (4) ends all. A child that crashes young five times
@@ -47,7 +50,7 @@ def supervise(command: Sequence[str], count: int, *, env: Mapping[str, str] | No
     stop = StopRequest()
     reading, writing = os.pipe()
     children = [Child(number) for number in range(1, count + 1)]
-    fleet = _Fleet(list(command), {**(os.environ if env is None else env), PARENT_FD: str(reading)}, reading, children)
+    fleet = _Fleet(command, {**(os.environ if env is None else env), PARENT_FD: str(reading)}, reading, children)
     try:
         with stop.on_signals():
             return fleet.run(stop)
@@ -58,7 +61,7 @@ def supervise(command: Sequence[str], count: int, *, env: Mapping[str, str] | No
 
 
 class _Fleet:
-    def __init__(self, command: list[str], env: dict[str, str], pipe: int, children: list[Child]) -> None:
+    def __init__(self, command: Command, env: dict[str, str], pipe: int, children: list[Child]) -> None:
         self._command = command
         self._env = env
         self._pipe = pipe
@@ -116,7 +119,11 @@ class _Fleet:
         child.started = now
         # In a group of its own, a terminal's ctrl-c reaches it through this process alone: once.
         child.process = subprocess.Popen(  # noqa: S603 - the command is this program's own
-            self._command, env=self._env, pass_fds=(self._pipe,), process_group=0, stdin=subprocess.DEVNULL
+            list(self._command(child.number)),
+            env=self._env,
+            pass_fds=(self._pipe,),
+            process_group=0,
+            stdin=subprocess.DEVNULL,
         )
 
     def _end_all(self, code: int, stop: StopRequest, why: str) -> None:

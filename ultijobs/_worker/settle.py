@@ -14,8 +14,8 @@ from ultijobs._execution.outcome import without_texts
 from ultijobs._log import emit
 from ultijobs._queue.records import Outcome, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
-from ultijobs._worker.fate import tell_lost
 from ultijobs._worker.flight import Flight, Phase, Roster, outcome_of
+from ultijobs._worker.losses import Losses
 from ultijobs._worker.tally import Tally
 from ultijobs.errors import DriverUnavailable
 
@@ -38,6 +38,7 @@ class Settler:
         lease: timedelta,
         roster: Roster,
         tally: Tally,
+        losses: Losses,
         trouble: Trouble,
         worker_id: str,
         landed: Callable[[Settlement], None],
@@ -46,6 +47,7 @@ class Settler:
         self._lease = lease.total_seconds()
         self._roster = roster
         self._tally = tally
+        self._losses = losses
         self._trouble = trouble
         self._worker_id = worker_id
         self._landed = landed
@@ -98,8 +100,7 @@ class Settler:
                     self._confirm(flight, answer)
             elif isinstance(answer, DriverUnavailable | asyncio.CancelledError):
                 self._roster.remove(flight)
-                self._tally.ended(Outcome.LOST)
-                tell_lost(flight, f"its settlement never landed: {answer}", self._worker_id)
+                self._losses.take(flight, f"its settlement never landed: {answer}")
             elif last:
                 self._roster.remove(flight)
                 self._refused(flight, answer)
@@ -114,14 +115,15 @@ class Settler:
         self._trouble.answered()
         outcome = settlement.outcome
         if verdict is Verdict.SETTLED:
+            self._tally.ended(outcome, settlement.queue)
             self._tally.settled()
             self._landed(settlement)
         elif verdict is Verdict.CANCELLED:
             outcome = Outcome.CANCELLED
+            self._tally.ended(outcome, settlement.queue)
         else:
             outcome = Outcome.LOST
-            tell_lost(flight, "its settlement came too late", self._worker_id)
-        self._tally.ended(outcome)
+            self._losses.take(flight, "its settlement came too late")
         self._ended(flight, outcome, settlement)
 
     def _confirm(self, flight: Flight, verdict: Verdict) -> None:

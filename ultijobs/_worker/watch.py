@@ -31,6 +31,7 @@ class LoopWatch:
         self._asked: float | None = None
         self._told = False
         self._worst = 0.0
+        self._latest = 0.0
 
     def check(self, now: float) -> None:
         if self._asked is None:
@@ -46,6 +47,12 @@ class LoopWatch:
         current = 0.0 if asked is None else time.monotonic() - asked
         worst, self._worst = max(self._worst, current), 0.0
         return worst
+
+    @property
+    def behind(self) -> float:
+        """How long the loop took to its latest turn, or has taken by now, in seconds."""
+        asked = self._asked
+        return self._latest if asked is None else max(self._latest, time.monotonic() - asked)
 
     @property
     def blocked(self) -> bool:
@@ -64,7 +71,8 @@ class LoopWatch:
     def _answer(self) -> None:
         asked, self._asked = self._asked, None
         if asked is not None:
-            self._worst = max(self._worst, time.monotonic() - asked)
+            self._latest = time.monotonic() - asked
+            self._worst = max(self._worst, self._latest)
 
     def _tell(self, lasted: float) -> None:
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the only view of another thread's stack

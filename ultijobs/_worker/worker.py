@@ -14,9 +14,12 @@ from ultijobs._definitions.ambient import bound
 from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
 from ultijobs._log import emit
+from ultijobs._metrics.health import Health
+from ultijobs._metrics.server import ANYWHERE, serving
 from ultijobs._outbox.relay import Relay
 from ultijobs._queue.records import WorkerOrder
 from ultijobs._scheduler.rounds import Rounds
+from ultijobs._service.gauges import queue_gauges
 from ultijobs._service.patience import Patience
 from ultijobs._service.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
 from ultijobs._service.trouble import Trouble
@@ -27,6 +30,7 @@ from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.observing import Observer
 from ultijobs._worker.settings import settings
 from ultijobs._worker.upkeep import Upkeep
+from ultijobs._worker.vitals import vitals
 
 __all__ = ["Worker"]
 
@@ -40,8 +44,9 @@ class Worker:
     handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
     again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
     and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks, with `relay` at
-    publishing what the application staged in its outbox. `observer` is told of each attempt that has ended.
-    Raises `Invariant` or `DurationInvalid` for options that make no sense.
+    publishing what the application staged in its outbox. `observer` is told of each attempt that has ended. With
+    `metrics_port` `run` answers `GET /metrics` and `GET /health` there. Raises `Invariant` or `DurationInvalid` for
+    options that make no sense.
     """
 
     def __init__(
@@ -57,6 +62,8 @@ class Worker:
         scheduler: bool = True,
         relay: bool = True,
         observer: Observer | None = None,
+        metrics_port: int | None = None,
+        metrics_host: str = ANYWHERE,
     ) -> None:
         self._app = app
         self._settings = settings(
@@ -65,6 +72,8 @@ class Worker:
         self._schedules = scheduler and bool(app.registry.tasks)
         self._observer = observer
         self._relays = relay and app.outbox is not None
+        self._port = metrics_port
+        self._host = metrics_host
         self._trouble = Trouble(self._settings.worker_id)
         self._stop = StopRequest()
         self._patience = Patience(self._stop, self._trouble)
@@ -75,6 +84,10 @@ class Worker:
     @property
     def worker_id(self) -> str:
         return self._settings.worker_id
+
+    def health(self) -> Health:
+        """Whether it makes progress, and why not; what `GET /health` answers. Safe from any thread."""
+        return vitals(self._crew, self._settings, self._trouble, self._stop)
 
     def stop(self, *, now: bool = False) -> None:
         """Drains: what runs has the grace to end, the rest is handed back; with `now` all is handed back at once.
@@ -93,6 +106,9 @@ class Worker:
         parent = os.environ.get(PARENT_FD)
         with self._stop.on_signals(), on_parent_death(self._stop, None if parent is None else int(parent)):
             async with contextlib.AsyncExitStack() as stack:
+                stack.enter_context(
+                    serving(self._port, self._host, self._app.metrics, self.health, worker_id=self.worker_id)
+                )
                 crew = await self._start(stack)
                 if crew is not None:
                     await self._work(crew, stack)
@@ -149,6 +165,7 @@ class Worker:
             identity,
             self._settings,
             self._trouble,
+            app.metrics,
             lambda steps: host_of(app, self._settings, loop, threads, services, steps),
             self._take_order,
             self._observer,
@@ -178,6 +195,10 @@ class Worker:
             asyncio.create_task(self._upkeep(crew).run()),
             asyncio.create_task(crew.keeper.broken()),
         }
+        if self._port is not None:
+            app = self._app
+            gauges = queue_gauges(app.driver, app.metrics, holder=me.worker_id, trouble=self._trouble)
+            background.add(asyncio.create_task(gauges.run()))
         parts = {asyncio.create_task(part) for part in self._parts()}
         background |= parts
         claiming = asyncio.create_task(crew.claimer.run())
@@ -218,9 +239,10 @@ class Worker:
         """What this process does besides its jobs. Each runs in many processes, and a lease decides who works."""
         parts: list[Coroutine[Any, Any, None]] = []
         if self._schedules:
-            parts.append(Rounds(self._app, lease=self._settings.lease).run(self._stop))
+            parts.append(Rounds(self._app, lease=self._settings.lease, trouble=self._trouble).run(self._stop))
         if self._relays:
-            parts.append(Relay(self._app, relay_id=self._settings.worker_id).work(self._stop))
+            relay = Relay(self._app, relay_id=self._settings.worker_id)
+            parts.append(relay.work(self._stop, gauges=self._port is not None, trouble=self._trouble))
         return parts
 
     def _take_order(self, order: WorkerOrder) -> None:

@@ -32,6 +32,7 @@ UltijobsError
 ├── RunCodeChanged               X_RUN_CODE_CHANGED
 ├── ActionJobUnbridged           X_ACTION_JOB_UNBRIDGED
 ├── DriverUnavailable            X_DRIVER_UNAVAILABLE
+├── MetricsUnavailable           X_METRICS_UNAVAILABLE
 ├── SchemaOutdated               X_SCHEMA_OUTDATED
 ├── FilterInvalid                X_FILTER_INVALID
 ├── QueueUnknown                 X_QUEUE_UNKNOWN
@@ -110,6 +111,7 @@ from ultijobs.errors.operations import (
 from ultijobs.errors.services import (
     Draining,
     DriverUnavailable,
+    MetricsUnavailable,
     Overloaded,
     RateLimited,
     SchemaOutdated,
@@ -150,6 +152,7 @@ __all__ = [
     "JobTenantRequired",
     "JobTimeout",
     "JobUnknown",
+    "MetricsUnavailable",
     "NotImplementedYet",
     "OutboxNoTx",
     "Overloaded",

@@ -7,6 +7,7 @@ from ultijobs.errors.base import UltijobsError
 __all__ = [
     "Draining",
     "DriverUnavailable",
+    "MetricsUnavailable",
     "Overloaded",
     "RateLimited",
     "SchemaOutdated",
@@ -29,6 +30,14 @@ class SchemaOutdated(UltijobsError):
     code = "X_SCHEMA_OUTDATED"
     title = "The tables and this release do not fit"
     default_fix = "ultijobs migrate"
+
+
+class MetricsUnavailable(UltijobsError):
+    """The port for metrics cannot be had."""
+
+    code = "X_METRICS_UNAVAILABLE"
+    title = "The port for metrics cannot be had"
+    default_fix = "give another --metrics-port"
 
 
 class RateLimited(UltijobsError):

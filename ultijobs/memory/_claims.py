@@ -112,6 +112,7 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
     policy = policy or CrashPolicy(row.name, "exponential", timedelta(seconds=1), timedelta(hours=1))
     code = row.abandoned or _LEASE_LOST
     worker = row.worker_id
+    noted = row.lease_no not in store.attempts.get(row.run_id, {})
     store.record_attempt(
         row,
         Outcome.LOST,
@@ -146,6 +147,7 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         attempt=row.attempt,
         worker_id=worker,
         state=JobState(row.shown_state(now)),
+        noted=noted,
     )
 
 

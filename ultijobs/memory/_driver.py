@@ -38,6 +38,7 @@ from ultijobs.memory._outbox import MemoryOutbox
 from ultijobs.memory._retention import MemoryRetention
 from ultijobs.memory._schedule import MemorySchedule
 from ultijobs.memory._store import Store
+from ultijobs.memory._telemetry import MemoryTelemetry
 
 __all__ = ["MemoryDriver"]
 
@@ -58,6 +59,7 @@ class MemoryDriver:
         self._events = MemoryEvents(self._store, self._transactions)
         self._backfills = MemoryBackfills(self._store)
         self._retention = MemoryRetention(self._store, self._outbox, self._schedule)
+        self._telemetry = MemoryTelemetry(self._store)
 
     @property
     def url(self) -> str:
@@ -86,6 +88,10 @@ class MemoryDriver:
     @property
     def retention(self) -> MemoryRetention:
         return self._retention
+
+    @property
+    def telemetry(self) -> MemoryTelemetry:
+        return self._telemetry
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""

@@ -141,7 +141,7 @@ class Store:
         error: str | None = None,
         traceback: str | None = None,
     ) -> None:
-        self.attempts.setdefault(row.run_id, {})[row.lease_no] = AttemptRecord(
+        record = AttemptRecord(
             run_id=row.run_id,
             job_id=row.id,
             attempt=row.attempt,
@@ -154,6 +154,8 @@ class Store:
             error=error,
             traceback=traceback,
         )
+        # The first word about a claim stands.
+        self.attempts.setdefault(row.run_id, {}).setdefault(row.lease_no, record)
 
     def pause_of(self, queue: str, now: datetime) -> Pause | None:
         """The pause in force; one whose time is over is none."""

@@ -46,6 +46,7 @@ from ultijobs.postgres.schedule import PostgresSchedule
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
+from ultijobs.postgres.telemetry import PostgresTelemetry
 
 __all__ = ["PostgresDriver"]
 
@@ -82,6 +83,7 @@ class PostgresDriver:
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
         self._retention = PostgresRetention(self._upkeep, self._sql)
+        self._telemetry = PostgresTelemetry(self._control, self._sql)
 
     @property
     def url(self) -> str:
@@ -114,6 +116,10 @@ class PostgresDriver:
     @property
     def retention(self) -> PostgresRetention:
         return self._retention
+
+    @property
+    def telemetry(self) -> PostgresTelemetry:
+        return self._telemetry
 
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""

@@ -77,7 +77,7 @@ noted as (
   insert into {{schema}}.x_job_attempts
          (run_id, job_id, lease_no, attempt, worker_id, outcome, started_at, ended_at, error_code, error)
   select c.run_id, c.id, c.lease_no, c.attempt, c.worker_id, 'lost', c.started_at, now(), c.code, c.error from c
-  on conflict do nothing),
+  on conflict do nothing returning run_id, lease_no),
 moved as (
   update {{schema}}.x_jobs j
      set (state, stop_reason, finished_at, error_code, fingerprint, last_error, run_at) = (
@@ -119,7 +119,8 @@ due as (
     from (select moved.queue from moved where moved.state = 'ready' and moved.run_at <= now()
           union select unbound.queue from unbound where unbound.run_at <= now()) f)
 select c.id, c.run_id, c.name, c.queue, c.lease_no, c.attempt, c.worker_id,
-       case when moved.state = 'ready' and moved.run_at > now() then 'delayed' else moved.state end as state
+       case when moved.state = 'ready' and moved.run_at > now() then 'delayed' else moved.state end as state,
+       exists (select from noted n where n.run_id = c.run_id and n.lease_no = c.lease_no) as noted
   from c join moved on moved.id = c.id
  where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0"""
 
@@ -145,6 +146,7 @@ async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: i
             attempt=row["attempt"],
             worker_id=row["worker_id"],
             state=JobState(row["state"]),
+            noted=row["noted"],
         )
         for row in rows
     ]

@@ -28,6 +28,8 @@ def relay(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Shown as claimed_by; without it, host and pid.")
     ] = None,
+    metrics_port: options.MetricsPort = None,
+    metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
 ) -> Report:
     """Publishes the outbox of an application into its queue.
 
@@ -47,6 +49,14 @@ def relay(
         app = load_app(call)
     from ultijobs import Relay  # noqa: PLC0415 - no other command relays
 
-    relaying = Relay(app, batch=batch, interval=every, claim_lease=span, relay_id=name)
+    relaying = Relay(
+        app,
+        batch=batch,
+        interval=every,
+        claim_lease=span,
+        relay_id=name,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+    )
     run_role(relaying.run, "jobs.outbox.failed")
     return Report(f"relay {relaying.relay_id} has ended", {"relay_id": relaying.relay_id})

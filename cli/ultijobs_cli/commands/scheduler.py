@@ -24,6 +24,8 @@ def scheduler(
     lease: Annotated[
         str, typer.Option("--lease", metavar="TIME", help="Another leads this long after the leader has died.")
     ] = "30s",
+    metrics_port: options.MetricsPort = None,
+    metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
 ) -> Report:
     """Dispatches the tasks of an application.
 
@@ -43,5 +45,8 @@ def scheduler(
         app = load_app(call)
     from ultijobs import Scheduler  # noqa: PLC0415 - no other command schedules
 
-    run_role(Scheduler(app, interval=every, lease=span).run, "jobs.scheduler.failed")
+    run_role(
+        Scheduler(app, interval=every, lease=span, metrics_port=metrics_port, metrics_host=metrics_host).run,
+        "jobs.scheduler.failed",
+    )
     return Report("the scheduler has ended")

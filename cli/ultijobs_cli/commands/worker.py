@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from ultijobs import _log
 from ultijobs_cli import options
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.commands.later import refuse
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import Report
@@ -18,6 +17,8 @@ from ultijobs_cli.roles import leaving_early, run_role
 from ultijobs_cli.settings import application
 
 __all__ = ["worker"]
+
+_LAST_PORT: Final = 65_535
 
 
 def worker(
@@ -42,7 +43,8 @@ def worker(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Its worker_id; without it, host and pid.")
     ] = None,
-    metrics_port: Annotated[int | None, typer.Option("--metrics-port", metavar="PORT", hidden=True)] = None,
+    metrics_port: options.MetricsPort = None,
+    metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
     no_scheduler: Annotated[
         bool, typer.Option("--no-scheduler", help="Leave the application's tasks to other processes.")
     ] = False,
@@ -53,14 +55,17 @@ def worker(
     """Claims and runs the jobs of an application.
 
     It waits for a database that is away. SIGTERM or the first ctrl-c drains: running jobs get --grace to end, the rest
-    is handed back, exit 0. A second signal hands back at once, exit 130.
+    is handed back, exit 0. A second signal hands back at once, exit 130. Of several processes each has a port of its
+    own for metrics: the first --metrics-port, the next one more, and so on.
 
     $ ultijobs worker --app shop.main:app
     $ ultijobs worker --app shop.main:app --queues billing,mail --concurrency 50
     $ ultijobs worker --app shop.main:app --processes 4 --log-format json
     """
-    if metrics_port is not None:
-        raise refuse("--metrics-port has nothing behind it yet", fix="leave --metrics-port out")
+    if metrics_port is not None and metrics_port + processes - 1 > _LAST_PORT:
+        raise options.bad(
+            "--metrics-port", f"{processes} processes need as many ports from {metrics_port} on", "give a lower port"
+        )
     served = _queues(queues)
     spans = [options.span_of(f"--{key}", text) for key, text in (("lease", lease), ("grace", grace), ("poll", poll))]
     form = call.flags.log_format or "text"
@@ -81,6 +86,8 @@ def worker(
             name=name,
             scheduler=not no_scheduler,
             relay=not no_relay,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         )
         run_role(working.run, "jobs.worker.failed")
         return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
@@ -92,7 +99,13 @@ def worker(
     words += [] if name is None else [f"--name={name}"]
     words += ["--no-scheduler"] if no_scheduler else []
     words += ["--no-relay"] if no_relay else []
-    code = supervise([sys.executable, "-m", "ultijobs_cli", "worker", *words], processes)
+    words += [f"--metrics-host={metrics_host}"]
+
+    def command(number: int) -> list[str]:
+        own = [] if metrics_port is None else [f"--metrics-port={metrics_port and metrics_port + number - 1}"]
+        return [sys.executable, "-m", "ultijobs_cli", "worker", *words, *own]
+
+    code = supervise(command, processes)
     return Report(f"{processes} worker processes ended", exit_code=ExitCode(code))
 
 

@@ -16,9 +16,11 @@ from ultijobs._queue.records import ClaimAsk, ClaimedJob, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.flight import Roster
+from ultijobs._worker.losses import Losses
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
 from ultijobs.errors import DriverUnavailable
+from ultijobs.memory import MemoryDriver
 
 
 class FakeDriver:
@@ -71,6 +73,7 @@ class Rig:
                     lease=timedelta(seconds=30),
                     roster=Roster(),
                     tally=tally,
+                    losses=Losses(MemoryDriver().telemetry, tally, trouble, "w"),
                     trouble=trouble,
                     worker_id="w",
                     landed=lambda _: None,

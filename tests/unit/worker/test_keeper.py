@@ -22,9 +22,11 @@ from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.losses import Losses
 from ultijobs._worker.renewal import margin_of
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.watch import LoopWatch
+from ultijobs.memory import MemoryDriver
 
 LEASE = timedelta(seconds=0.6)
 
@@ -76,7 +78,8 @@ class Rig:
         self.link = FakeLink(lambda _: BeatAnswer.HELD)
         loop = asyncio.get_running_loop()
         self.watch = LoopWatch(self.roster, "w", loop, threading.get_ident())
-        fates = Fates(self.roster, self.tally, "w", loop)
+        losses = Losses(MemoryDriver().telemetry, self.tally, Trouble("w"), "w")
+        fates = Fates(self.roster, self.tally, losses, loop)
         self.keeper = LeaseKeeper(
             lambda: self.link, LEASE, self.roster, fates, self.watch, Trouble("w"), "w", worker_beat, self.kept.append
         )

@@ -1,14 +1,15 @@
 """The supervisor's own decisions, with processes that do nothing but end."""
 
 import sys
+from collections.abc import Callable
 
 import pytest
 
 from ultijobs._worker.processes import supervise
 
 
-def ending(code: str) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", code]
+def ending(code: str) -> Callable[[int], list[str]]:
+    return lambda _: [sys.executable, "-I", "-S", "-c", code]
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -14,9 +14,11 @@ from tests.unit.worker.flights import FakeBody, claimed, settlement
 from ultijobs._queue.records import Outcome, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight, Phase, Roster
+from ultijobs._worker.losses import Losses
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
 from ultijobs.errors import DriverUnavailable
+from ultijobs.memory import MemoryDriver
 
 LEASE = timedelta(seconds=0.4)
 
@@ -33,6 +35,7 @@ class Rig:
             lease=LEASE,
             roster=self.roster,
             tally=self.tally,
+            losses=Losses(MemoryDriver().telemetry, self.tally, Trouble("w"), "w"),
             trouble=Trouble("w"),
             worker_id="w",
             landed=self.landed.append,
