@@ -9,13 +9,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from ultijobs.inspection import (
+    ActivityRow,
     AttemptRecord,
     Cause,
     Count,
     JobDetail,
     JobPage,
     JobRow,
+    Leader,
+    LeaseRow,
     Overview,
+    Progress,
     QueueRow,
     Stats,
     StepRecord,
@@ -24,6 +28,7 @@ from ultijobs.inspection import (
     Tally,
     WaitingOn,
     Why,
+    WorkerRow,
 )
 
 NOW = datetime(2026, 3, 14, 14, 16, 3, tzinfo=UTC)
@@ -564,3 +569,138 @@ def tally() -> list[Tally]:
         Tally("t3", Count(802), {"failed": 2, "dead": 800}, ago(minutes=9), ago(minutes=2)),
         Tally(None, Count(4), {"dead": 4}, ago(hours=2), ago(hours=1)),
     ]
+
+
+def worker(n: int, name: str, state: str = "healthy", **values: object) -> WorkerRow:
+    base = WorkerRow(
+        worker_id=name,
+        instance=uid(70_000 + n),
+        host=f"node-{n % 4 + 1}",
+        pid=70 + n,
+        version="0.1.0",
+        code_version="9f31c0a",
+        environment="production",
+        state=state,
+        queues=("billing", "mail"),
+        names=("charge_invoice", "refund", "send_receipt"),
+        concurrency=40,
+        running=11,
+        free_slots=29,
+        started_at=ago(hours=3, minutes=10),
+        heartbeat_at=ago(seconds=1),
+        claimed_at=ago(seconds=4),
+        settled_at=ago(seconds=1),
+        loop_lag_ms=3,
+        rss_bytes=412 * 2**20,
+        listening=True,
+        counters={"done": 31_000, "retried": 190, "dead": 3_902, "lost": 1},
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def workers() -> list[WorkerRow]:
+    exports = {"queues": ("exports",), "names": ("export_csv",)}
+    return [
+        worker(1, "w-03"),
+        worker(2, "w-09", running=40, free_slots=0, loop_lag_ms=1_480, listening=False, **exports),
+        worker(3, "w-11", "draining", code_version="88aa120", running=3, free_slots=0, queues=("default",)),
+        worker(
+            4,
+            "w-17",
+            "gone",
+            heartbeat_at=ago(minutes=4, seconds=2),
+            claimed_at=ago(minutes=5, seconds=31),
+            settled_at=ago(minutes=5, seconds=40),
+            **exports,
+        ),
+        worker(5, "w-02", "wedged", running=1, free_slots=39, loop_lag_ms=14_000, settled_at=ago(minutes=9)),
+        worker(6, "w-04", "idle", running=0, free_slots=40, counters={}, claimed_at=None, settled_at=None),
+        worker(7, "w-16", "gone", heartbeat_at=ago(hours=7), code_version="71be003"),
+        worker(8, "w-12", "drained", running=0, free_slots=0, rss_bytes=3 * 2**29),
+    ]
+
+
+def workers_before() -> list[WorkerRow]:
+    """A minute ago: what has settled since makes the rates."""
+    grown = {"done": 14, "retried": 12, "dead": 178}
+    return [
+        replace(w, counters={name: count - grown.get(name, 0) for name, count in w.counters.items()})
+        for w in workers()
+        if w.state != "gone"
+    ]
+
+
+def lease(n: int, name: str, holder: str, left: float, ran: float, **values: object) -> LeaseRow:
+    base = LeaseRow(
+        id=uid(80_000 + n),
+        run_id=uid(90_000 + n),
+        name=name,
+        queue="exports",
+        tenant_id=f"t{n}",
+        worker_id=holder,
+        attempt=1,
+        max_attempts=3,
+        lease_no=n,
+        running_step=None,
+        started_at=ago(seconds=ran),
+        lease_until=NOW + timedelta(seconds=left),
+        expired=left <= 0,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def leases() -> list[LeaseRow]:
+    return [
+        lease(1, "export_csv", "w-17", -212, 331, running_step="render"),
+        lease(2, "export_csv", "w-17", -211, 330, running_step="upload", attempt=3),
+        lease(3, "export_csv", "w-17", -208, 322, running_step="render", tenant_id=None),
+        lease(4, "crm_sync", "w-09", 21, 41, queue="integrations", running_step="push", attempt=2, max_attempts=5),
+        lease(5, "export_csv", "w-09", 24, 63, progress=Progress(1_200, 4_800, "rows")),
+        lease(6, "nightly_agg", "w-02", 28, 8_040, queue="default", running_step="scan", max_attempts=1),
+        lease(7, "send_receipt", "w-03", 29, 0.4, queue="mail"),
+        lease(8, "onboard_org", "w-11", 29, 12, queue="default", running_step="welcome"),
+    ]
+
+
+def leader() -> Leader:
+    return Leader("node-1:77", 12, NOW + timedelta(seconds=22), NOW)
+
+
+def act(n: int, action: str, target: str, at: datetime, **values: object) -> ActivityRow:
+    base = ActivityRow(
+        id=uid(60_000 - n),
+        at=at,
+        actor="ops@bastion",
+        source="tui",
+        action=action,
+        target=target,
+        reason=None,
+        as_of=at,
+        matched=1,
+        done=1,
+        refused=0,
+        failed=0,
+        finished_at=at + timedelta(milliseconds=14),
+        equivalent=None,
+        detail={},
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def activity() -> list[ActivityRow]:
+    stripe = "state:dead,failed reason:attempts-exhausted fp:7f3a91c2d4e5"
+    return [
+        act(1, "retry", stripe, ago(seconds=8), matched=3_902, done=None, refused=None, failed=None, finished_at=None,
+            reason="provider is back",
+            equivalent=f"ultijobs jobs retry --where '{stripe}' --as-of 2026-03-14T14:15:55Z"),
+        act(2, "retry", stripe, ago(minutes=3), detail={"from_step": "charge", "limit": 1}, reason="probe",
+            equivalent=f"ultijobs jobs retry --where '{stripe}' --from-step charge --limit 1"),
+        act(3, "pause", "queue:billing", ago(minutes=6), reason="provider down",
+            equivalent="ultijobs queues pause billing --reason 'provider down'"),
+        act(4, "cancel", "state:ready job:send_receipt tenant:t9", ago(minutes=40), actor="mia@laptop", source="cli",
+            matched=212, done=200, refused=12, reason="duplicate campaign",
+            equivalent="ultijobs jobs cancel --where 'state:ready job:send_receipt tenant:t9'"),
+        act(5, "drain-worker", "worker:w-11", ago(hours=2), source="cli", equivalent="ultijobs workers drain w-11"),
+        act(6, "run-task", "task:nightly", ago(hours=5), actor="deploy", source="api", matched=4, done=3, failed=1),
+        act(7, "retry", "queue:mail", ago(days=1, hours=2), done=None, refused=None, failed=None, finished_at=None),
+    ]  # fmt: skip

@@ -13,11 +13,14 @@ from tests.tui import data
 from ultijobs.errors import JobUnknown
 from ultijobs.inspection import (
     Action,
+    ActivityRow,
     ActOutcome,
     Cause,
     Count,
     JobDetail,
     JobPage,
+    Leader,
+    LeaseRow,
     Overview,
     Plan,
     PlanOptions,
@@ -26,10 +29,18 @@ from ultijobs.inspection import (
     Tally,
     Target,
     Why,
+    WorkerRow,
     equivalent,
     parse_where,
 )
 from ultijobs_tui.frame import Frame, Needs
+
+INVERSE = {
+    Action.PAUSE: Action.RESUME,
+    Action.RESUME: Action.PAUSE,
+    Action.DRAIN_WORKER: Action.RESUME_WORKER,
+    Action.RESUME_WORKER: Action.DRAIN_WORKER,
+}
 
 
 @dataclass
@@ -42,6 +53,10 @@ class FakeSource:
     dead_page: JobPage = field(default_factory=data.dead_page)
     details: dict[UUID, JobDetail] = field(default_factory=lambda: {data.uid(1): data.detail()})
     reason: Why = field(default_factory=data.why)
+    leases: list[LeaseRow] = field(default_factory=data.leases)
+    workers: list[WorkerRow] = field(default_factory=data.workers)
+    leader: Leader | None = field(default_factory=data.leader)
+    activity: list[ActivityRow] = field(default_factory=data.activity)
     failures: dict[str, str] = field(default_factory=dict)
     live: bool = False
     title: str = "db-eu-1:5432/shop"
@@ -79,6 +94,10 @@ class FakeSource:
             page=page,
             job=job,
             why=self.reason if needs.why is not None else None,
+            leases=self.leases if needs.leases and "leases" not in failures else None,
+            workers=self.workers if needs.workers and "workers" not in failures else None,
+            leader=self.leader if needs.leader else None,
+            activity=self.activity if needs.activity is not None and "activity" not in failures else None,
             watch=self.details.get(needs.watch) if needs.watch is not None else None,
             failures=failures,
         )
@@ -106,7 +125,8 @@ class FakeSource:
         elif not isinstance(target, Target):
             target = Target(ids=tuple(target))
         self.planned.append((action, target, options))
-        matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if target.queue else 3_902))
+        one = target.queue or target.worker
+        matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if one else 3_902))
         if options.limit is not None:
             matched = Count(min(options.limit, matched.value))
         jobs = action in {Action.RETRY, Action.CANCEL}
@@ -125,7 +145,7 @@ class FakeSource:
             replays=("load", "reserve") if action is Action.RETRY else (),
             warnings=("queue billing is paused: they wait until it is resumed",) if action is Action.RETRY else (),
             equivalent=equivalent(action, target, options, self.as_of),
-            inverse={Action.PAUSE: Action.RESUME, Action.RESUME: Action.PAUSE}.get(action),
+            inverse=INVERSE.get(action),
         )
 
     async def apply(
@@ -135,7 +155,7 @@ class FakeSource:
         while self.apply_hangs and not stop():
             on_progress(500, plan.matched.value)
             await asyncio.sleep(0.01)
-        done = () if plan.target.queue else plan.target.ids or plan.samples
+        done = () if plan.target.queue or plan.target.worker else plan.target.ids or plan.samples
         return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)
 
     @asynccontextmanager
@@ -152,4 +172,8 @@ def empty_source() -> FakeSource:
         page=JobPage([], None, data.NOW),
         dead_page=JobPage([], None, data.NOW),
         details={data.uid(1): replace(data.detail(), steps=[], attempts=[])},
+        leases=[],
+        workers=[],
+        leader=None,
+        activity=[],
     )

@@ -28,6 +28,13 @@ _DONE = {
     Action.RESUME_WORKER: "resumed",
 }
 
+_VERBS = {
+    Action.PAUSE: "pause",
+    Action.RESUME: "resume",
+    Action.DRAIN_WORKER: "drain",
+    Action.RESUME_WORKER: "resume",
+}
+
 
 class Acting:
     """One act at a time. `undoable` is the inverse of the last one, where there is one."""
@@ -77,13 +84,22 @@ class Acting:
         bad = bool(outcome.failed) or (bool(outcome.refused) and not outcome.done)
         self._app.say(summary(plan, outcome), Tone.BAD if bad else Tone.GOOD)
         self._app.acted(plan, outcome)
-        if plan.target.queue is not None and plan.inverse is not None:
-            inverse = plan.inverse
-            self.undoable = Intent(
-                inverse, Target(queue=plan.target.queue), f"UNDO: {inverse} queue {plan.target.queue}", PlanOptions()
-            )
+        if plan.target.queue is not None or plan.target.worker is not None:
+            self.undoable = _undo(plan)
         if intent.follow and outcome.done:
             self._app.follow(outcome.done[0], plan)
+
+
+def _undo(plan: Plan) -> Intent | None:
+    """The inverse of what was applied; none for a worker that was told to exit."""
+    if plan.inverse is None or plan.options.exit:
+        return None
+    target = Target(queue=plan.target.queue, worker=plan.target.worker)
+    return Intent(plan.inverse, target, f"UNDO: {_VERBS[plan.inverse]} {_named(plan)}", PlanOptions())
+
+
+def _named(plan: Plan) -> str:
+    return f"queue {plan.target.queue}" if plan.target.queue is not None else f"worker {plan.target.worker}"
 
 
 def summary(plan: Plan, outcome: ActOutcome) -> str:
@@ -92,8 +108,11 @@ def summary(plan: Plan, outcome: ActOutcome) -> str:
     at = fmt.clock(plan.as_of)
     if plan.target.queue is not None or plan.target.worker is not None:
         reason = f' · "{plan.options.reason}"' if plan.options.reason else ""
-        name = f"queue {plan.target.queue}" if plan.target.queue is not None else f"worker {plan.target.worker}"
-        return f"✓ {at} {verb} {name}{reason} (ctrl+z undo)" if outcome.matched else f"✓ {at} {name} was so already"
+        if not outcome.matched:
+            return f"✓ {at} {_named(plan)} was so already"
+        if plan.options.exit:
+            return f"✓ {at} {verb} {_named(plan)}, it exits then{reason}"
+        return f"✓ {at} {verb} {_named(plan)}{reason} (ctrl+z undo)"
     mark = "✗" if outcome.failed else "✓"
     one = f" {fmt.short_id(outcome.done[0])}" if len(outcome.done) == 1 else ""
     parts = [f"{mark} {at} {verb} {len(outcome.done):,}{one}"]

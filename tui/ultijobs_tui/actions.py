@@ -8,11 +8,23 @@ from typing import Final, Literal
 __all__ = ["ACTIONS", "BY_ID", "VIEWS", "KeyAction", "actions_of", "all_keys", "footer_of", "key_name", "tabs"]
 
 Group = Literal["tabs", "move", "list", "look", "act"]
-VIEWS: Final = {"incident": "Incident", "queues": "Queues", "jobs": "Jobs", "dead": "Dead", "run": "Run"}
+VIEWS: Final = {
+    "incident": "Incident",
+    "queues": "Queues",
+    "jobs": "Jobs",
+    "leases": "Leases",
+    "dead": "Dead",
+    "workers": "Workers",
+    "activity": "Activity",
+    "run": "Run",
+}
 
-_LISTS: Final = ("incident", "queues", "jobs", "dead")
+_LISTS: Final = tuple(view for view in VIEWS if view != "run")
+_SORTED: Final = ("queues", "jobs", "leases", "workers")
 _JOBS: Final = ("jobs", "dead", "run")
-_LIVING: Final = ("jobs", "run")
+_LIVING: Final = ("jobs", "leases", "run")
+_HELD: Final = ("incident", "queues", "jobs", "leases", "run")
+_PAUSED: Final = ("incident", "queues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +48,10 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("tab.incident", ("1",), "Incident", "what is stuck, why, since when, and what to press", "tabs"),
     KeyAction("tab.queues", ("2",), "Queues", "every queue with its state and numbers", "tabs"),
     KeyAction("tab.jobs", ("3",), "Jobs", "jobs by filter, page by page", "tabs"),
+    KeyAction("tab.leases", ("4",), "Leases", "what runs now, where, and for how long it is held", "tabs"),
     KeyAction("tab.dead", ("5",), "Dead", "dead letters by cause", "tabs"),
+    KeyAction("tab.workers", ("6",), "Workers", "which processes live, and whether they make progress", "tabs"),
+    KeyAction("tab.activity", ("0",), "Activity", "what operators did, from every surface", "tabs"),
     KeyAction("move.down", ("j", "down"), "Down", "next row", "move"),
     KeyAction("move.up", ("k", "up"), "Up", "previous row", "move"),
     KeyAction("move.top", ("g", "home"), "Top", "first row", "move"),
@@ -48,7 +63,13 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     ),
     KeyAction("open", ("enter",), "Open", "what the cursor is on", "move", _LISTS, footer=100),
     KeyAction(
-        "holder", ("w",), "Holder", "who holds it: the worker, the queue, the twin", "move", ("incident", "jobs", "run")
+        "holder",
+        ("w",),
+        "Holder",
+        "who holds it: the worker, the queue, the twin",
+        "move",
+        _HELD,
+        footer=25,
     ),
     KeyAction("back", ("escape",), "Back", "close, or one level up", "move"),
     KeyAction("history.back", ("left_square_bracket",), "Previous place", "where you were before", "move"),
@@ -58,26 +79,48 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         "retry", ("r",), "Retry", "run again; stored steps are kept", "act", ("incident", *_JOBS), True, footer=89
     ),
     KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _LIVING, True, True, footer=80),
+    KeyAction("pause", ("p",), "Pause", "no more claims from the queue", "act", _PAUSED, True, footer=79),
     KeyAction(
-        "pause", ("p",), "Pause", "no more claims from the queue", "act", ("incident", "queues"), True, footer=79
+        "drain",
+        ("D",),
+        "Drain",
+        "no more claims by the worker; it finishes what it runs",
+        "act",
+        ("workers",),
+        True,
+        True,
+        footer=80,
     ),
     KeyAction(
-        "resume", ("u",), "Resume", "claims from the queue again", "act", ("incident", "queues"), True, footer=78
+        "resume",
+        ("u",),
+        "Resume",
+        "claims again, by the worker or from the queue",
+        "act",
+        (*_PAUSED, "workers"),
+        True,
+        footer=78,
     ),
-    KeyAction("undo", ("ctrl+z",), "Undo", "the last pause or resume", "act", writes=True),
+    KeyAction("undo", ("ctrl+z",), "Undo", "the last pause, drain or resume", "act", writes=True),
     KeyAction("mark", ("space",), "Mark", "add the row to what the next act is for", "list", ("jobs",), footer=60),
     KeyAction("mark.page", ("a",), "Mark page", "every row of this page", "list", ("jobs",)),
     KeyAction("mark.all", ("A",), "All matching", "act on the whole filter, page or not", "list", ("jobs",), footer=50),
     KeyAction("mark.clear", ("N",), "Clear marks", "no row is marked", "list", ("jobs",)),
     KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
-    KeyAction("sort", ("s",), "Sort", "next order", "list", ("queues", "jobs"), footer=40),
+    KeyAction("sort", ("s",), "Sort", "next order", "list", _SORTED, footer=40),
     KeyAction("tenant", ("t",), "Tenant", "every screen for the tenant of this row alone; again: all", "list"),
     KeyAction(
         "group", ("v",), "Group by", "by tenant, queue or job in place of cause or queue", "list", ("queues", "dead")
     ),
     KeyAction("dead_of_queue", ("l",), "Dead letters", "dead letters of this queue", "list", ("queues",), footer=45),
     KeyAction(
-        "why", ("h",), "Why", "why this job is where it is, and what frees it", "look", ("incident", *_JOBS), footer=65
+        "why",
+        ("h",),
+        "Why",
+        "why this job is where it is, and what frees it",
+        "look",
+        ("incident", "leases", *_JOBS),
+        footer=65,
     ),
     KeyAction("input", ("i",), "Input", "the job's input, redacted by its declaration", "look", ("run",), footer=55),
     KeyAction("pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("dead", "run"), footer=54),

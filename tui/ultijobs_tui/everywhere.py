@@ -46,7 +46,7 @@ class Everywhere:
     def _undo(self) -> None:
         undoable = self._app.acting.undoable
         if undoable is None:
-            self._app.say("nothing to undo: only a pause or a resume can be", Tone.WARN)
+            self._app.say("nothing to undo: only a pause, a drain or a resume can be", Tone.WARN)
         else:
             self._app.act(undoable)
 

@@ -21,6 +21,7 @@ __all__ = [
     "short",
     "short_count",
     "short_id",
+    "size",
     "spark",
     "took",
 ]
@@ -96,6 +97,15 @@ def short(n: int) -> str:
             scaled = n / size
             return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
     raise AssertionError(n)
+
+
+def size(bytes: float) -> str:
+    """An amount of memory in at most five letters: `812B 412M 1.2G`."""
+    for power, unit in ((3, "G"), (2, "M"), (1, "k")):
+        if bytes >= 1024**power:
+            scaled = bytes / 1024**power
+            return f"{scaled:.1f}{unit}" if scaled < 10 and power > 1 else f"{scaled:.0f}{unit}"
+    return f"{max(0, bytes):.0f}B"
 
 
 def count(value: Count) -> str:

@@ -7,9 +7,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from ultijobs.inspection import Cause, Field, JobDetail, JobPage, Overview, QueueRow, Sort, Tally, Why
+from ultijobs.inspection import (
+    ActivityRow,
+    Cause,
+    Field,
+    JobDetail,
+    JobPage,
+    Leader,
+    LeaseRow,
+    Overview,
+    QueueRow,
+    Sort,
+    Tally,
+    Why,
+    WorkerRow,
+)
 
-__all__ = ["Frame", "Needs", "PageAsk", "TallyAsk"]
+__all__ = ["ActivityAsk", "Frame", "Needs", "PageAsk", "TallyAsk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,14 @@ class TallyAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityAsk:
+    """One page of what operators did; `after` is the id of the last row of the page before."""
+
+    after: UUID | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What the visible screen shows, and nothing more. The overview comes along now and then for the bars."""
 
@@ -41,6 +63,10 @@ class Needs:
     page: PageAsk | None = None
     job: UUID | None = None
     why: UUID | None = None
+    leases: bool = False
+    workers: bool = False
+    leader: bool = False
+    activity: ActivityAsk | None = None
     watch: UUID | None = None
     """A canary that is followed."""
     tenant: str | None = None
@@ -73,6 +99,11 @@ class Frame:
     page: JobPage | None = None
     job: JobDetail | None = None
     why: Why | None = None
+    leases: list[LeaseRow] | None = None
+    workers: list[WorkerRow] | None = None
+    leader: Leader | None = None
+    """Who leads the schedule; also None when nobody ever did."""
+    activity: list[ActivityRow] | None = None
     watch: JobDetail | None = None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -89,6 +120,10 @@ class Frame:
             tally=before.tally if self.tally is None else self.tally,
             page=before.page if self.page is None else self.page,
             job=before.job if self.job is None else self.job,
+            leases=before.leases if self.leases is None else self.leases,
+            workers=before.workers if self.workers is None else self.workers,
+            leader=before.leader if "leader" in self.failures else self.leader,
+            activity=before.activity if self.activity is None else self.activity,
         )
 
     def answers(self, needs: Needs) -> bool:

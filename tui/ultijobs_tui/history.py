@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
-from ultijobs.inspection import Overview, QueueRow
+from ultijobs.inspection import Overview, QueueRow, WorkerRow
 
 __all__ = ["History"]
 
@@ -36,6 +37,7 @@ class History:
         self._samples: deque[_Sample] = deque(maxlen=_KEEP)
         self._counters: Mapping[str, Mapping[str, int]] = {}
         self._queues: deque[tuple[datetime, dict[str, int]]] = deque(maxlen=_KEEP)
+        self._workers: deque[tuple[datetime, dict[UUID, Mapping[str, int]]]] = deque(maxlen=_KEEP)
 
     def add(self, overview: Overview) -> None:
         if self._samples and (overview.as_of - self._samples[-1].at).total_seconds() < _APART:
@@ -56,6 +58,23 @@ class History:
         if self._queues and (as_of - self._queues[-1][0]).total_seconds() < _APART:
             return
         self._queues.append((as_of, {row.queue: row.ready.value for row in rows if row.ready.kind == "exact"}))
+
+    def add_workers(self, as_of: datetime, rows: Sequence[WorkerRow]) -> None:
+        if self._workers and (as_of - self._workers[-1][0]).total_seconds() < _APART:
+            return
+        self._workers.append((as_of, {row.instance: row.counters for row in rows}))
+
+    def worker_per_minute(self, instance: UUID, outcomes: Sequence[str]) -> float | None:
+        """How many attempts a process ended so, over a minute at the most; None before ten seconds are known."""
+        seen = [(at, counters[instance]) for at, counters in self._workers if instance in counters]
+        if not seen:
+            return None
+        last_at, last = seen[-1]
+        first_at, first = next(s for s in seen if (last_at - s[0]).total_seconds() <= _TREND_SECONDS)
+        seconds = (last_at - first_at).total_seconds()
+        if seconds < _COUNTED_LEAST:
+            return None
+        return sum(max(0, last.get(name, 0) - first.get(name, 0)) for name in outcomes) * 60 / seconds
 
     def ready_per_minute(self, queue: str) -> float | None:
         """How fast the due jobs of a queue grow (+) or shrink (-), over five minutes; None before 30 s are known."""

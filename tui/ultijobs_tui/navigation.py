@@ -10,12 +10,15 @@ from textual.screen import Screen
 
 from ultijobs_tui.desk import Place
 from ultijobs_tui.places import Places
+from ultijobs_tui.screens.activity import ActivityScreen
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.dead import DeadScreen
 from ultijobs_tui.screens.incident import IncidentScreen
 from ultijobs_tui.screens.jobs import JobsScreen
+from ultijobs_tui.screens.leases import LeasesScreen
 from ultijobs_tui.screens.queues import QueuesScreen
 from ultijobs_tui.screens.run import RunScreen
+from ultijobs_tui.screens.workers import WorkersScreen
 from ultijobs_tui.windows import WindowsApp
 
 __all__ = ["NavigatingApp"]
@@ -28,7 +31,10 @@ class NavigatingApp(WindowsApp):
         "incident": IncidentScreen,
         "queues": QueuesScreen,
         "jobs": JobsScreen,
+        "leases": LeasesScreen,
         "dead": DeadScreen,
+        "workers": WorkersScreen,
+        "activity": ActivityScreen,
     }
 
     def __init__(self) -> None:

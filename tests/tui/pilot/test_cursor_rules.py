@@ -143,3 +143,16 @@ async def test_the_page_below_is_asked_for_by_its_key_and_the_one_above_again() 
         await driver.sees("page 2")
         await driver.press("g", "pageup")
         await driver.sees("page 1")
+
+
+async def test_arrows_and_page_keys_move_the_cursor_of_a_list_that_scrolls() -> None:
+    async with driving() as driver:
+        await on_jobs(driver, [data.dead_job(n) for n in range(1, 120)])
+        await driver.press("down", "down", "pagedown")
+        assert driver.grid.cursor.index == 2 + driver.grid.page
+        await driver.press("pageup", "up")
+        assert driver.grid.cursor.index == 1
+        await driver.press("end")
+        assert driver.grid.cursor.index == 118
+        await driver.press("home")
+        assert driver.grid.cursor.index == 0

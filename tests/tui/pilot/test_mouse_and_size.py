@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tui import data
@@ -46,7 +48,7 @@ async def test_the_wheel_moves_and_a_title_sorts() -> None:
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (60, 15), (300, 100)])
 async def test_every_screen_lives_in_any_size(size: tuple[int, int]) -> None:
     async with driving(FakeSource(), size=size) as driver:
-        for key in ("1", "2", "3", "5", "tab", "enter", "r", "escape", "h", "escape", "question_mark", "escape"):
+        for key in (*"1234560", "5", "tab", "enter", "r", "escape", "h", "escape", "question_mark", "escape"):
             await driver.press(key)
         assert driver.app.is_running
 
@@ -83,3 +85,20 @@ async def test_leaving_while_an_act_is_applied_asks_once() -> None:
         assert driver.app.is_running
         await driver.press("ctrl+c")
         await driver.until(lambda: not driver.app.is_running)
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_a_long_list_leaves_the_footer_in_sight(size: tuple[int, int]) -> None:
+    many = range(100)
+    source = FakeSource(
+        overview=data.overview([replace(data.stuck()[0], key=f"s{n}") for n in many]),
+        queues=[replace(data.queues()[0], queue=f"q{n}") for n in many],
+        leases=[data.lease(n, "export_csv", "w-03", 20, 5) for n in many],
+        workers=[data.worker(n, f"w-{n}") for n in many],
+        activity=[data.act(n, "pause", f"queue:q{n}", data.ago(minutes=n)) for n in many],
+    )
+    async with driving(source, size=size) as driver:
+        for key in ("1", "2", "4", "6", "0"):
+            await driver.press(key)
+            await driver.until(lambda: len(driver.grid.table.rows) == len(many))
+            assert "? Help" in driver.text.splitlines()[-1], key

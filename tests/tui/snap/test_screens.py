@@ -8,7 +8,16 @@ from tests.tui import data
 from tests.tui.fake import FakeSource, empty_source
 from tests.tui.picturing import NARROW, cockpit, steps
 
-SCREENS = {"incident": ("1", "j"), "queues": ("2",), "jobs": ("3",), "dead": ("5",), "run": ("5", "tab", "enter")}
+SCREENS = {
+    "incident": ("1", "j"),
+    "queues": ("2",),
+    "jobs": ("3",),
+    "leases": ("4",),
+    "dead": ("5",),
+    "workers": ("6",),
+    "activity": ("0",),
+    "run": ("5", "tab", "enter"),
+}
 EMPTY = SCREENS | {"run": ("3", "enter")}
 screens = pytest.mark.parametrize("screen", list(SCREENS))
 

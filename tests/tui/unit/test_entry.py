@@ -15,6 +15,7 @@ import pytest
 from tests.tui import data
 from tests.tui.fake import FakeSource, empty_source
 from ultijobs.errors import DriverUnavailable, FilterInvalid, Invariant
+from ultijobs.inspection import Inspector
 from ultijobs_tui.entry import Options, print_once, run
 from ultijobs_tui.frame import Needs
 from ultijobs_tui.source import LiveSource, title_of
@@ -120,7 +121,9 @@ async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_c
     class QueryCanceledError(Exception):
         pass
 
-    class Slow:
+    class Slow(Inspector):
+        def __init__(self) -> None: ...
+
         async def overview(self, **_kw):
             raise DriverUnavailable("db does not answer") from QueryCanceledError("statement timeout")
 
@@ -132,7 +135,9 @@ async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_c
 
 
 async def test_a_lost_connection_fails_the_whole_frame() -> None:
-    class Lost:
+    class Lost(Inspector):
+        def __init__(self) -> None: ...
+
         async def overview(self, **_kw):
             raise DriverUnavailable("db does not answer") from ConnectionResetError("gone")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from ultijobs.inspection import Overview
 from ultijobs_tui import format as fmt
@@ -14,6 +15,10 @@ from ultijobs_tui.look import Look
 from ultijobs_tui.table import Line, Span, Tone, line
 
 __all__ = ["Status", "footer_line", "lost_lines", "stale_line", "state_line", "tabs_line"]
+
+
+_TAB_SHORT: Final = 3
+"""Letters of a tab on a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +85,35 @@ def stale_line(failures: Mapping[str, str], good: datetime) -> Line:
 
 def tabs_line(view: str, overview: Overview | None, look: Look) -> Line:
     """Row 2: the screens by key, the open one in brackets, and how many things are stuck."""
-    parts: list[str | Span] = [" "]
-    for tab in tabs():
+    right: tuple[Span, ...] = ()
+    if overview is not None:
+        urgent = sum(1 for stuck in overview.stuck if stuck.severity == 2)  # noqa: PLR2004 - Stuck.severity
+        wants = sum(1 for stuck in overview.stuck if stuck.severity == 1)
+        right = (
+            Span(f"!! {urgent}", Tone.BAD if urgent else Tone.MUTED),
+            Span(f"  ! {wants} ", Tone.WARN if wants else Tone.MUTED),
+        )
+    room = look.width - sum(len(span.text) for span in right) - 1
+    for most, gap in ((None, 3), (None, 2), (None, 1), (_TAB_SHORT, 1)):
+        left = _tabs(view, most, gap)
+        if sum(len(span.text) for span in left) <= room:
+            break
+    return Line(left, right)
+
+
+def _tabs(view: str, most: int | None, gap: int) -> tuple[Span, ...]:
+    """The brackets of the open tab take the place of the blanks around it."""
+    spans: list[Span] = []
+    for n, tab in enumerate(tabs()):
         here = tab.id == f"tab.{view}"
-        label = f"{key_name(tab)} {tab.label}"
-        parts.append(Span(f"[{label}]" if here else f" {label} ", Tone.ACTIVE if here else Tone.PLAIN, press=tab.id))
-        if look.wide:
-            parts.append(" ")
-    if overview is None:
-        return line(*parts)
-    urgent = sum(1 for stuck in overview.stuck if stuck.severity == 2)  # noqa: PLR2004 - Stuck.severity
-    wants = sum(1 for stuck in overview.stuck if stuck.severity == 1)
-    right = (
-        Span(f"!! {urgent}", Tone.BAD if urgent else Tone.MUTED),
-        Span(f"   ! {wants} ", Tone.WARN if wants else Tone.MUTED),
-    )
-    return line(*parts, right=right)
+        name = f"{key_name(tab)} {tab.label[:most]}"
+        before = 1 if n == 0 else gap
+        if here:
+            spans += [Span(" " * (before - 1)), Span(f"[{name}]", Tone.ACTIVE, press=tab.id)]
+        else:
+            after_open = spans and spans[-1].tone is Tone.ACTIVE
+            spans += [Span(" " * (before - 1 if after_open else before)), Span(name, press=tab.id)]
+    return tuple(span for span in spans if span.text)
 
 
 def footer_line(view: str, refusal: Callable[[KeyAction], str | None], look: Look) -> Line:

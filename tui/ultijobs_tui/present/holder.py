@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ultijobs.inspection import JobRow, JobState, Stuck, StuckKind, WaitingOn
 from ultijobs_tui.desk import Place
-from ultijobs_tui.present.filters import quoted
 
 __all__ = ["holder_of", "holder_of_stuck"]
 
@@ -34,4 +33,4 @@ def holder_of_stuck(stuck: Stuck) -> Place | str:
 
 
 def _worker(name: str) -> Place:
-    return Place("jobs", where=f"state:running worker:{quoted(name)}")
+    return Place("workers", key=name)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from ultijobs.inspection import JobRow, JobState, Sort, WaitingOn
+from ultijobs.inspection import JobRow, JobState, Progress, Sort, WaitingOn
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import first_line
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line
 
-__all__ = ["SORT_WORDS", "dead_job_table", "job_table", "stands_since", "state_cell", "waits_for"]
+__all__ = ["SORT_WORDS", "dead_job_table", "job_table", "progress_words", "stands_since", "state_cell", "waits_for"]
 
 SORT_WORDS: Final = {
     Sort.NEWEST: "newest first",
@@ -134,15 +134,18 @@ def waits_for(job: JobRow) -> str:
 
 def _doing(job: JobRow) -> str:
     parts = [f"in step {job.running_step}" if job.running_step else "running"]
-    if job.progress is not None:
-        parts.append(_progress(job.progress.done, job.progress.total))
-        if job.progress.message:
-            parts.append(job.progress.message)
+    if said := progress_words(job.progress):
+        parts.append(said)
     return " · ".join(parts)
 
 
-def _progress(done: float, total: float | None) -> str:
-    return f"{done:g}" if not total else f"{done:g} of {total:g} ({100 * done / total:.0f}%)"
+def progress_words(progress: Progress | None) -> str:
+    """`5 of 20 (25%) · rows`; nothing when a body tells nothing."""
+    if progress is None:
+        return ""
+    done, total = progress.done, progress.total
+    told = f"{done:g}" if not total else f"{done:g} of {total:g} ({100 * done / total:.0f}%)"
+    return f"{told} · {progress.message}" if progress.message else told
 
 
 def dead_job_table(frame: Frame, look: Look, *, step: str | None = None) -> Table:

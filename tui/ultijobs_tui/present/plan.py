@@ -20,6 +20,8 @@ _LABEL: Final = 10
 
 def confirm_word(plan: Plan) -> str | None:
     """What must be typed to confirm: the number of jobs, the verb when that is not known, or nothing (None)."""
+    if plan.action is Action.DRAIN_WORKER and plan.matched.value > 1:
+        return str(plan.matched.value)
     if plan.action not in {Action.RETRY, Action.CANCEL}:
         return None
     if plan.matched.kind != "exact":
@@ -29,7 +31,7 @@ def confirm_word(plan: Plan) -> str | None:
 
 
 def takes_reason(plan: Plan) -> bool:
-    return plan.action in {Action.RETRY, Action.CANCEL, Action.PAUSE}
+    return plan.action in {Action.RETRY, Action.CANCEL, Action.PAUSE, Action.DRAIN_WORKER}
 
 
 def plan_lines(plan: Plan, width: int) -> list[Line]:
@@ -38,7 +40,11 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
         waiting = plan.queues.get(plan.target.queue, 0)
         lines.append(_fact("queue", f"{plan.target.queue} · {waiting:,} ready"))
     elif plan.target.worker is not None:
-        lines.append(_fact("worker", plan.target.worker))
+        same = f" · {plan.matched.value} processes go by this name" if plan.matched.value > 1 else ""
+        lines.append(_fact("worker", f"{plan.target.worker}{same}"))
+        if plan.action is Action.DRAIN_WORKER:
+            after = "then the process ends" if plan.options.exit else "then it stands by as drained, until resumed"
+            lines.append(_fact("then", f"claims no more, finishes what it runs; {after}"))
     else:
         lines += _jobs(plan)
     if plan.refused:

@@ -27,8 +27,8 @@ from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["CockpitScreen", "bindings_of"]
 
-_FRAME_ROWS: Final = 5
-"""State, tabs, crumb, result, footer."""
+_FRAME_ROWS: Final = 7
+"""State, tabs, crumb, result, footer; and at the least one blank below a list and one below its panel."""
 
 
 def bindings_of(view: str) -> list[BindingType]:
@@ -43,7 +43,9 @@ class CockpitScreen(Screen[None]):
 
     VIEW: ClassVar[str]
     PANEL_ROWS: ClassVar[int] = 0
-    """Rows around a list that grows with its rows, which its panel follows."""
+    """Rows of the panel that follows a list which grows with its rows; there is none on a short terminal."""
+    HEAD_ROWS: ClassVar[int] = 0
+    """Rows above such a list."""
     ALLOW_SELECT = False
     _composed = False
     _hint: Line | None = None
@@ -140,7 +142,8 @@ class CockpitScreen(Screen[None]):
         look = self.desk.look()
         self.set_class(not look.roomy, "-short")
         for grid in self.query(".grows").results(Grid):
-            grid.styles.max_height = max(4, look.height - _FRAME_ROWS - (self.PANEL_ROWS if look.roomy else 0))
+            around = _FRAME_ROWS + self.HEAD_ROWS + (self.PANEL_ROWS if look.roomy else 0)
+            grid.styles.max_height = max(4, look.height - around)
         self.receive(self.desk.last_frame)
 
     @property

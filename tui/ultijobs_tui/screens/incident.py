@@ -26,7 +26,8 @@ _FRESH_TICKS = 3
 
 class IncidentScreen(CockpitScreen):
     VIEW = "incident"
-    PANEL_ROWS = 9
+    PANEL_ROWS = 6
+    HEAD_ROWS = 2
     BINDINGS = bindings_of("incident")
 
     def __init__(self) -> None:

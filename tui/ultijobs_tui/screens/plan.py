@@ -30,6 +30,9 @@ _KEYS: Final = line(
 )  # fmt: skip
 
 
+_EXIT: Final = {False: "stand by   (enter: exit instead)", True: "exit   (enter: stand by instead)"}
+
+
 class Apply(Protocol):
     async def __call__(
         self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
@@ -60,6 +63,7 @@ class PlanDialog(Modal[Applied | None]):
         self._word = confirm_word(plan)
         self.applying = False
         self._stopping = False
+        self._exit = plan.options.exit
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -80,12 +84,17 @@ class PlanDialog(Modal[Applied | None]):
                     yield Input(
                         id="for", compact=True, select_on_focus=False, placeholder="30m, 2h … (empty: until resumed)"
                     )
+            if self.plan.action is Action.DRAIN_WORKER:
+                with Horizontal(classes="field"):
+                    yield Lines(id="exit-label", classes="label")
+                    yield Button(_EXIT[self._exit], id="exit", compact=True)
             with Horizontal(id="choices"):
                 yield Button("Cancel", id="cancel", compact=True)
                 if self._word is not None:
                     yield Lines(id="word-label", classes="label")
                     yield Input(id="word", compact=True, select_on_focus=False)
-                yield Button(str(self.plan.action).capitalize(), id="apply", compact=True, disabled=bool(self._word))
+                verb = str(self.plan.action).partition("-")[0].capitalize()
+                yield Button(verb, id="apply", compact=True, disabled=bool(self._word))
             yield Lines(id="plan-hint")
 
     def on_mount(self) -> None:
@@ -94,7 +103,12 @@ class PlanDialog(Modal[Applied | None]):
         frozen = f"list frozen {fmt.clock(self.plan.as_of)} "
         title = line(" ", Span(self._title, Tone.STRONG), right=(Span(frozen, Tone.MUTED),))
         self.query_one("#plan-title", Lines).set_lines([title])
-        labels = {"#reason-label": "reason", "#for-label": "for", "#word-label": f"type {self._word} to confirm:"}
+        labels = {
+            "#reason-label": "reason",
+            "#exit-label": "then",
+            "#for-label": "for",
+            "#word-label": f"type {self._word} to confirm:",
+        }
         for name, text in labels.items():
             for label in self.query(name).results(Lines):
                 label.set_lines([line(" ", Span(text, Tone.MUTED))])
@@ -122,6 +136,8 @@ class PlanDialog(Modal[Applied | None]):
         for field in self.query("#for").results(Input):
             text = field.value.strip()
             options = replace(options, duration=parse_duration(text, what="the pause") if text else None)
+        if self.plan.action is Action.DRAIN_WORKER:
+            options = replace(options, exit=self._exit)
         return options
 
     def _worded(self) -> Plan:
@@ -156,6 +172,10 @@ class PlanDialog(Modal[Applied | None]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "apply":
             self._start()
+        elif event.button.id == "exit":
+            self._exit = not self._exit
+            event.button.label = _EXIT[self._exit]
+            self._show_plan()
         else:
             self.action_close()
 

@@ -11,6 +11,7 @@ from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs, TallyAsk
 from ultijobs_tui.present.filters import quoted
+from ultijobs_tui.present.finding import exactly
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
 from ultijobs_tui.present.tallies import narrowed, tally_key, tally_table
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
@@ -25,7 +26,7 @@ _LIVE = "state:ready,delayed,running,suspended"
 
 class QueuesScreen(CockpitScreen):
     VIEW = "queues"
-    PANEL_ROWS = 5
+    PANEL_ROWS = 4
     BINDINGS = bindings_of("queues")
 
     def __init__(self) -> None:
@@ -55,6 +56,10 @@ class QueuesScreen(CockpitScreen):
     def tenant_here(self) -> str | None:
         one = self._tenant()
         return one.value if one else None
+
+    def holder(self) -> Place | str:
+        queue = self._queue()
+        return super().holder() if queue is None else Place("workers", where=exactly("queue", queue.queue))
 
     def crumb(self) -> Line:
         rows = self._frame.queues if self._frame else None

@@ -26,11 +26,10 @@ _GUTTER = 2
 _WHEEL = 3
 
 
-class Grid(ScrollView, can_focus=True):
+class Grid(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows a `Table`. Keys come from the screen's actions; the mouse moves the cursor, opens and sorts."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONE_CLASSES
-    BINDINGS: ClassVar = []
     ALLOW_SELECT = False
 
     class Moved(Message):

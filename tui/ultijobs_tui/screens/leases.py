@@ -1,0 +1,67 @@
+"""Leases: what runs now, where, and for how long it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from ultijobs.inspection import Action, LeaseRow
+from ultijobs_tui import format as fmt
+from ultijobs_tui.desk import Intent, Place
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.leases import LEASE_SORTS, lease_panel, lease_table, leases_summary
+from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.listing import ListScreen
+from ultijobs_tui.table import Line, Span, Table
+
+__all__ = ["LeasesScreen"]
+
+
+class LeasesScreen(ListScreen):
+    VIEW = "leases"
+    PANEL_ROWS = 5
+    BINDINGS = bindings_of("leases")
+    SORTS = LEASE_SORTS
+    CLI = "ultijobs leases"
+    NOUN = "job"
+    ROW_ACTIONS: ClassVar = frozenset({"open", "cancel", "holder", "why", "copy.id"})
+
+    def needs(self) -> Needs:
+        return Needs(leases=True, workers=True)
+
+    def summary(self) -> list[str | Span]:
+        return leases_summary(self.frame)
+
+    def table(self, frame: Frame) -> Table:
+        return lease_table(frame, self.desk.look(), sort=self.sort, find=self.find)
+
+    def panel(self) -> list[Line]:
+        return lease_panel(self.under(), self.frame, self.desk.look())
+
+    def under(self) -> LeaseRow | None:
+        rows = (self.frame.leases if self.frame else None) or []
+        return next((lease for lease in rows if str(lease.id) == self.grid.cursor.key), None)
+
+    def tenant_here(self) -> str | None:
+        lease = self.under()
+        return lease.tenant_id if lease else None
+
+    def holder(self) -> Place | str:
+        lease = self.under()
+        return super().holder() if lease is None else Place("workers", key=lease.worker_id)
+
+    # -- keys ------------------------------------------------------------------------------------------
+    def handlers(self) -> Mapping[str, Callable[[], None]]:
+        def on(do: Callable[[LeaseRow], None]) -> Callable[[], None]:
+            return lambda: None if (lease := self.under()) is None else do(lease)
+
+        return {
+            **super().handlers(),
+            "open": on(lambda lease: self.desk.go(Place("run", job=lease.id))),
+            "cancel": on(self._cancel),
+            "why": on(lambda lease: self.desk.show_why(lease.id)),
+            "copy.id": on(lambda lease: self.desk.copy(str(lease.id))),
+        }
+
+    def _cancel(self, lease: LeaseRow) -> None:
+        self.desk.act(Intent(Action.CANCEL, (lease.id,), f"CANCEL {lease.name} {fmt.short_id(lease.id)}"))

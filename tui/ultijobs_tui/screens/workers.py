@@ -1,0 +1,91 @@
+"""Workers: which processes live, whether they make progress, and what each holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from ultijobs.inspection import Action, Target, WorkerRow
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.desk import Intent, Place
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.finding import exactly
+from ultijobs_tui.present.worker import worker_panel
+from ultijobs_tui.present.workers import WORKER_SORTS, instance_of, worker_table, workers_summary
+from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.listing import ListScreen
+from ultijobs_tui.table import Line, Span, Table
+
+__all__ = ["WorkersScreen"]
+
+
+class WorkersScreen(ListScreen):
+    VIEW = "workers"
+    PANEL_ROWS = 8
+    BINDINGS = bindings_of("workers")
+    SORTS = WORKER_SORTS
+    CLI = "ultijobs workers ls"
+    NOUN = "worker"
+    ROW_ACTIONS: ClassVar = frozenset({"open", "drain", "resume", "copy.id"})
+
+    def needs(self) -> Needs:
+        return Needs(workers=True, leases=True, leader=True)
+
+    def key_of(self, wanted: str) -> str | None:
+        """Links name a worker; a row is one process of it."""
+        instance = instance_of((self.frame.workers if self.frame else None) or [], wanted)
+        return None if instance is None else str(instance)
+
+    def summary(self) -> list[str | Span]:
+        return workers_summary(self.frame)
+
+    def note(self, frame: Frame) -> None:
+        if frame.workers is not None:
+            self.desk.history.add_workers(frame.as_of, frame.workers)
+
+    def table(self, frame: Frame) -> Table:
+        return worker_table(frame, self.desk.history, self.desk.look(), sort=self.sort, find=self.find)
+
+    def panel(self) -> list[Line]:
+        return worker_panel(self.under(), self.frame, self.desk.look())
+
+    def under(self) -> WorkerRow | None:
+        rows = (self.frame.workers if self.frame else None) or []
+        return next((w for w in rows if str(w.instance) == self.grid.cursor.key), None)
+
+    # -- keys ------------------------------------------------------------------------------------------
+    def handlers(self) -> Mapping[str, Callable[[], None]]:
+        return {
+            **super().handlers(),
+            "open": self._leases,
+            "drain": lambda: self._act(Action.DRAIN_WORKER, "DRAIN"),
+            "resume": lambda: self._act(Action.RESUME_WORKER, "RESUME"),
+            "copy.id": self._copy,
+        }
+
+    def unfit(self, action: KeyAction) -> str | None:
+        worker = self.under()
+        if worker is not None and action.id in {"drain", "resume"}:
+            if worker.state == "gone":
+                return "this worker is gone"
+            stopping = worker.state in {"draining", "drained"}
+            if action.id == "resume" and not stopping:
+                return "this worker was not drained"
+            if action.id == "drain" and worker.state == "drained":
+                return "this worker is drained: u lets it claim again"
+        return super().unfit(action)
+
+    def _leases(self) -> None:
+        worker = self.under()
+        if worker is not None:
+            self.desk.go(Place("leases", where=exactly("worker", worker.worker_id)))
+
+    def _act(self, action: Action, verb: str) -> None:
+        worker = self.under()
+        if worker is not None:
+            self.desk.act(Intent(action, Target(worker=worker.worker_id), f"{verb} worker {worker.worker_id}"))
+
+    def _copy(self) -> None:
+        worker = self.under()
+        if worker is not None:
+            self.desk.copy(worker.worker_id)
