@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ultijobs._queue.driver import Driver
 from ultijobs.errors import Invariant, NotImplementedYet
 
-__all__ = ["driver_for"]
+if TYPE_CHECKING:
+    from ultijobs.postgres.tables import Tables
+
+__all__ = ["driver_for", "tables_of"]
 
 _LATER: Final = {"redis": "redis", "rediss": "redis", "nats": "nats", "tls": "nats"}
 _FIX: Final = "use postgresql://USER@HOST/DB, embedded:DIR or memory:"
@@ -42,3 +45,9 @@ def driver_for(url: str, schema: str = "public") -> Driver:
             return MemoryDriver()
         case _:
             raise Invariant(f"no driver answers to the scheme {scheme[:20]!r}", fix=_FIX)
+
+
+def tables_of(driver: Driver) -> Tables | None:
+    """Reads the tables that lie beside the queue of `driver`; None for a queue that lies in no SQL database."""
+    found: Tables | None = getattr(driver, "tables", None)
+    return found

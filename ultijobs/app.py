@@ -10,8 +10,10 @@ from typing import Any, Generic, Literal, Self, overload
 from typing_extensions import TypeVar, Unpack
 
 from ultijobs import _settings
+from ultijobs._backfill.asking import Wanted, ask
 from ultijobs._connect import driver_for
 from ultijobs._definitions import ambient
+from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.bounds import Limits, Retention, Sizes
 from ultijobs._definitions.handle import JobHandle, Request
 from ultijobs._definitions.options import AsyncOptions, SyncOptions
@@ -26,7 +28,7 @@ from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued
 from ultijobs._steps.context import Context
-from ultijobs.errors import DriverUnavailable, Retry
+from ultijobs.errors import DriverUnavailable, Invariant, Retry
 from ultijobs.typing import AsyncTx, Duration, SyncTx
 
 __all__ = ["App"]
@@ -202,6 +204,15 @@ class App(Generic[S]):
     ) -> list[Enqueued]:
         """`enqueue_many` for sync code; see `JobHandle.enqueue_many_sync`."""
         return self._asker.many_sync(handle, inputs, {**options}, call="enqueue_many_sync")
+
+    async def enqueue_backfill(self, handle: BackfillHandle[Any], *, force: bool = False) -> Enqueued:
+        """Asks for one pass of `handle`; see `BackfillHandle.enqueue`."""
+        if not self.registry.holds(handle):
+            raise Invariant(
+                f"enqueue_backfill: {handle!r:.100} is no backfill that is registered here",
+                fix="list it in App(jobs=[…])",
+            )
+        return await self._opening.call(lambda driver: ask(driver, Wanted.of(handle), force=force))
 
     def transaction(self, tx: AsyncTx | SyncTx, /) -> TransactionBlock:
         """Binds a transaction of the caller's: enqueues of this application in the block join it.

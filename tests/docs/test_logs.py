@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("_worker", "_execution", "_steps", "_service", "_metrics")
+SOURCES = ("_worker", "_execution", "_steps", "_service", "_metrics", "_backfill")
 EVENT = re.compile(r'"(jobs\.[a-z-]+\.[a-z-]+)"')
 ROW = re.compile(r"^\| `(jobs\.[a-z.-]+)` \| ([a-z, ]+) \| (.+?) \|", re.MULTILINE)
 

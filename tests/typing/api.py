@@ -147,6 +147,27 @@ async def hourly(occurrence: datetime) -> Sequence[Request[Any]]:
 async def fill(rows: Sequence[dict[str, Any]], ctx: Context[Services]) -> None: ...
 
 
+async def pages_of_orders(cursor: Any) -> tuple[list[Order], str | None]:
+    return [], None
+
+
+@backfill(BatchSource.pages(pages_of_orders), tenant="acme", count=lambda: 0)
+async def renumber(rows: Sequence[Order], ctx: Context[Services]) -> None: ...
+
+
+async def ask_for_passes() -> None:
+    assert_type(await fill.enqueue(), Enqueued)
+    assert_type(await renumber.enqueue(force=True), Enqueued)
+
+
+@backfill(BatchSource.pages(pages_of_orders), tenant="acme")  # type: ignore[arg-type]
+async def of_other_rows(rows: Sequence[int], ctx: Context[Services]) -> None: ...
+
+
+@backfill(BatchSource.table("orders", key="id"), tenant=lambda row: "acme")  # type: ignore[arg-type]
+async def with_a_tenant_by_row(rows: Sequence[Any], ctx: Context[Services]) -> None: ...
+
+
 async def pay(id: int, *, cents: int) -> Receipt:
     return Receipt(total=cents)
 

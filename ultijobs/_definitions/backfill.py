@@ -6,14 +6,17 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from ultijobs._definitions import checks, handlers
+from ultijobs._definitions.ambient import application_of
+from ultijobs._definitions.checksum import checksum
 from ultijobs._definitions.source import BatchSource
 from ultijobs._durations import Duration
 from ultijobs._queue.records import Enqueued
 from ultijobs._retry import RetryPolicy
-from ultijobs.errors import Invariant, JobTenantRequired, NotImplementedYet
+from ultijobs.errors import Invariant, JobTenantRequired
 
 __all__ = ["BackfillHandle", "backfill"]
 
@@ -44,9 +47,17 @@ class BackfillHandle(Generic[Row]):
     def __repr__(self) -> str:
         return f"<backfill {self.name}>"
 
+    @cached_property
+    def checksum(self) -> str:
+        """Of what is read and what is done with it; a pass of another one is told apart in the ledger."""
+        return checksum(self.source.text, self.fn)
+
     async def enqueue(self, force: bool = False) -> Enqueued:
-        """Asks for one pass; `force` repeats one that has completed."""
-        raise NotImplementedYet(f"backfill {self.name} cannot be run yet" + (", forced or not" if force else ""))
+        """Asks for one pass, in a transaction of its own; while one is live, that one answers with `deduped`.
+
+        Raises `BackfillApplied` when a pass has completed, unless `force` asks for another one over all rows.
+        """
+        return await application_of(self, f"backfill {self.name}").enqueue_backfill(self, force=force)
 
 
 def backfill(
@@ -66,16 +77,20 @@ def backfill(
 ) -> Callable[[Handle[Row]], BackfillHandle[Row]]:
     """Declares `async def handle(rows, ctx)`, called for each page of `source`, as a backfill.
 
+    A page is marked once it is handled. A pass that is cut off goes on at the page that was under way, so one page may
+    be handled twice, and none is left out. There is one live pass of a name, and once one has completed no other runs
+    unless it is forced.
+
     Args:
         source: The rows.
         tenant: Whose rows they are, or `"none"` for a pass over all tenants.
-        count: How many rows remain; must answer 0 at the end.
-        batch: Rows a page.
+        count: How many rows remain, sync or async; must answer 0 at the end, when no more rows come.
+        batch: Rows a page; a source of pages decides itself.
         rate: Pages a second at the most.
-        requires: The migration that must be applied first.
-        environments: Where it belongs; empty means everywhere.
+        requires: The migration that must be applied first: a revision of Alembic, or `app.0042_name` of Django.
+        environments: Where it belongs, by `ULTIJOBS_ENV`; empty means everywhere.
         queue: Where workers look for it.
-        retry: How often and when a failed pass goes on.
+        retry: How often and when a failed pass goes on, at the page that failed.
         timeout: Of one attempt.
         name: The durable name, else the function's own.
 

@@ -75,6 +75,8 @@ def _backfill(handle: BackfillHandle[Any]) -> dict[str, Any]:
         "requires": handle.requires,
         "environments": list(handle.environments),
         "tenant": handle.tenant,
+        "counts": handle.count is not None,
+        "checksum": handle.checksum,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ultijobs._definitions import handlers
@@ -22,7 +22,7 @@ class Table:
     name: str
     key: str
     where: str | None
-    dsn: str | None
+    dsn: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,53 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class BatchSource(Generic[Row]):
-    """Rows in a stable order, page by page, from a cursor that survives a restart. Made by the methods below."""
+    """Rows in a stable order, page by page, from a cursor that survives a restart. Made by the methods below.
+
+    A row that comes behind the cursor while a pass runs is found when the source is begun anew, which a pass does a few
+    times while its `count()` says that rows are left.
+    """
 
     origin: Table | Select | Pages[Row]
 
+    @property
+    def text(self) -> Any:
+        """What its checksum is made of: the text that says which rows these are, or the function that reads them."""
+        origin = self.origin
+        if isinstance(origin, Table):
+            return f"table {origin.name} by {origin.key} where {origin.where}"
+        return f"select {origin.statement}" if isinstance(origin, Select) else origin
+
     @staticmethod
     def table(name: str, *, key: str, where: str | None = None, dsn: str | None = None) -> BatchSource[dict[str, Any]]:
-        """Rows of a SQL table as dicts, by a unique `key` column; `dsn` None means the application's database."""
+        """Rows of a PostgreSQL table as dicts, in the order of `key`; `dsn` None means the application's database.
+
+        `name` may have its schema in front. `key` is a column without nulls that no two rows share, or several with
+        commas that are so together; an index on it keeps each page cheap. `where` is SQL of your own, taken as it is.
+        Names are quoted: write them as they are stored.
+        """
         _texts("table", name=name, key=key)
         _texts("table", **{of: value for of, value in (("where", where), ("dsn", dsn)) if value is not None})
         return BatchSource(Table(name, key, where, dsn))
 
     @staticmethod
     def select(stmt: Any, *, engine: Any) -> BatchSource[Any]:
-        """Rows of a SQLAlchemy `select()` that has an order."""
+        """Rows of a SQLAlchemy `select()`, on an `Engine` or an `AsyncEngine`.
+
+        Its `order_by` is the key: columns that it selects, without nulls, which no two rows share together.
+        """
         if stmt is None or engine is None:
             raise Invariant("BatchSource.select: stmt or engine is None", fix="pass a select() and an engine")
+        if not getattr(stmt, "_order_by_clauses", ()):
+            raise Invariant(
+                "BatchSource.select: the statement has no order", fix="add .order_by(…) with a column that is unique"
+            )
         return BatchSource(Select(stmt, engine))
 
     @staticmethod
     def pages(fn: Pages[Other]) -> BatchSource[Other]:
         """Pages of `async def fn(cursor)`, which answers `(rows, next cursor)`; the first cursor is None, the last too.
 
-        A cursor is stored as JSON.
+        A cursor is stored as JSON, and comes back as that says. A page without rows is no end: only None is.
         """
         given: Any = fn
         if not callable(given) or not handlers.is_async(given):

@@ -27,7 +27,6 @@ def unsupported(application: Declarations) -> list[tuple[str, list[str]]]:
     rest: list[str] = []
     if application.limits != Limits():
         rest.append("limits")
-    rest += [f"backfill {name}" for name in registry.backfills]
     if rest:
         found.append(("X_NOT_IMPLEMENTED", rest))
     return found

@@ -88,6 +88,8 @@ class Body:
             arguments["input"] = value
         if "ctx" in takes:
             arguments["ctx"] = context
+        if "claim" in takes:
+            arguments["claim"] = job
         if "step" in takes:
             self.runner = self._make_runner()
             arguments["step"] = Step(self.runner) if handler.is_async else SyncStep(self.runner)

@@ -28,7 +28,7 @@ class Handler(Protocol):
     def fn(self) -> Callable[..., Any]: ...
     @property
     def takes(self) -> frozenset[str]:
-        """Which of `input`, `step` and `ctx` the function asks for."""
+        """Which of `input`, `step` and `ctx` the function asks for; one of the library's own may ask for `claim`."""
         ...
 
     @property

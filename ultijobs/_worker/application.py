@@ -10,13 +10,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from ultijobs import _settings
+from ultijobs._backfill.passes import Pass
 from ultijobs._definitions.ambient import Application as Ambient
+from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.bounds import Limits, Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
+from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.unsupported import unsupported
 from ultijobs._execution.classify import Classifier
-from ultijobs._execution.host import Host
+from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import Report
 from ultijobs._log import emit
 from ultijobs._metrics.metrics import Metrics
@@ -29,7 +32,7 @@ from ultijobs._worker.heartbeat import Identity
 from ultijobs._worker.settings import Settings
 from ultijobs.errors import CATALOGUE, JobConcurrencyUnenforceable, NotImplementedYet, Retry
 
-__all__ = ["Application", "catalogue_of", "host_of", "identity_of", "refuse_unsupported"]
+__all__ = ["Application", "catalogue_of", "handlers_of", "host_of", "identity_of", "refuse_unsupported"]
 
 
 class Application(Ambient, Protocol):
@@ -80,7 +83,7 @@ def refuse_unsupported(app: Application) -> None:
 
 def identity_of(app: Application, settings: Settings) -> Identity:
     """Who the worker is and what it serves."""
-    declared = tuple(sorted({handle.queue for handle in app.registry.jobs.values()}))
+    declared = tuple(sorted({handle.queue for handle in _declared(app)}))
     queues = declared if settings.queues is None else settings.queues
     for queue in queues:
         if queue not in declared:
@@ -91,7 +94,7 @@ def identity_of(app: Application, settings: Settings) -> Identity:
                 worker_id=settings.worker_id,
             )
     around = _settings.load()
-    names = tuple(name for name, handle in app.registry.jobs.items() if handle.queue in queues)
+    names = tuple(handle.name for handle in _declared(app) if handle.queue in queues)
     return Identity(
         worker_id=settings.worker_id,
         version=_version(),
@@ -102,6 +105,16 @@ def identity_of(app: Application, settings: Settings) -> Identity:
         concurrency=settings.concurrency,
         lease=settings.lease,
     )
+
+
+def _declared(app: Application) -> list[JobHandle[Any] | BackfillHandle[Any]]:
+    return [*app.registry.jobs.values(), *app.registry.backfills.values()]
+
+
+def handlers_of(app: Application) -> list[Handler]:
+    """What this worker runs, by claims: jobs, and passes of backfills."""
+    passes = [Pass(handle, app) for handle in app.registry.backfills.values()]
+    return [*app.registry.jobs.values(), *passes]
 
 
 def catalogue_of(app: Application) -> list[CatalogEntry]:

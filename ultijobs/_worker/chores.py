@@ -1,4 +1,4 @@
-"""What a worker does besides jobs, once a minute: history's days ahead, others' crash policies, names nobody runs."""
+"""What a worker does besides jobs, once a minute: days ahead, crash policies, ended passes, names nobody runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Chores:
             await asyncio.sleep(EVERY * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
 
     async def _round(self, *, housekeeping: bool) -> None:
-        self._reaper.learn(catalogue_policies(await self._driver.inspect.catalog("job")))
+        self._reaper.learn(catalogue_policies(await self._driver.inspect.catalog()))
+        await self._driver.backfills.reconcile()
         await self._warn_of_unserved()
         if housekeeping:
             await self._driver.housekeep()

@@ -24,7 +24,14 @@ from ultijobs._service.patience import Patience
 from ultijobs._service.stop import PARENT_FD, Stop, StopRequest, end, on_parent_death
 from ultijobs._service.trouble import Trouble
 from ultijobs._steps.threads import Threads
-from ultijobs._worker.application import Application, catalogue_of, host_of, identity_of, refuse_unsupported
+from ultijobs._worker.application import (
+    Application,
+    catalogue_of,
+    handlers_of,
+    host_of,
+    identity_of,
+    refuse_unsupported,
+)
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.observing import Observer
@@ -161,7 +168,7 @@ class Worker:
         stack.callback(threads.release)
         crew = Crew(
             driver,
-            app.registry.jobs.values(),
+            handlers_of(app),
             identity,
             self._settings,
             self._trouble,

@@ -46,6 +46,7 @@ from ultijobs.postgres.schedule import PostgresSchedule
 from ultijobs.postgres.settlements import settle
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
+from ultijobs.postgres.tables import Tables
 from ultijobs.postgres.telemetry import PostgresTelemetry
 
 __all__ = ["PostgresDriver"]
@@ -84,6 +85,7 @@ class PostgresDriver:
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
         self._retention = PostgresRetention(self._upkeep, self._sql)
         self._telemetry = PostgresTelemetry(self._control, self._sql)
+        self._tables = Tables(self._place)
 
     @property
     def url(self) -> str:
@@ -121,6 +123,11 @@ class PostgresDriver:
     def telemetry(self) -> PostgresTelemetry:
         return self._telemetry
 
+    @property
+    def tables(self) -> Tables:
+        """The application's own tables in this database."""
+        return self._tables
+
     async def open(self, role: str = "app") -> None:
         """See `Driver.open`. It may be opened again after a close."""
         self._place.role = role
@@ -130,6 +137,7 @@ class PostgresDriver:
 
     async def close(self) -> None:
         await self._enqueuer.close()
+        await self._tables.close()
         for links in (
             self._claims,
             self._settlements,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ultijobs import BatchSource, backfill
-from ultijobs.errors import Invariant, JobTenantRequired, NotImplementedYet, UltijobsError
+from ultijobs.errors import Invariant, JobTenantRequired, UltijobsError
 
 SOURCE = BatchSource.table("orders", key="id")
 
@@ -60,8 +60,5 @@ def test_sources_check_what_they_are_given():
         BatchSource.select(None, engine=None)
     with pytest.raises(Invariant, match="async function"):
         BatchSource.pages(lambda cursor: ([], None))
-
-
-async def test_asking_for_a_pass_says_that_it_cannot_run_yet():
-    with pytest.raises(NotImplementedYet, match="backfill fill"):
-        await declared().enqueue()
+    with pytest.raises(Invariant, match="no order"):
+        BatchSource.select(object(), engine=object())
