@@ -22,11 +22,13 @@ __all__ = [
     "Consent",
     "Unknown",
     "act",
+    "agreed",
     "at_terminal",
     "nothing_known",
     "outcome_findings",
     "plan_blocks",
     "refused_rows",
+    "stopping",
 ]
 
 _TYPED: Final = 20
@@ -60,7 +62,7 @@ async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, re
         return _plan_report(plan, refused)
     if consent.needed and not consent.yes and not _ask(call, plan):
         return Report("nothing changed", exit_code=ExitCode.FAILED)
-    with _stopping(call) as stopped:
+    with stopping(call) as stopped:
 
         def tell(done: int, of: int | None) -> None:
             call.screen.progress(f"{plan.action}: {done:,}" + ("" if of is None else f" of {of:,}"))
@@ -172,7 +174,7 @@ def _ask(call: Invocation, plan: Plan) -> bool:
         )
     call.screen.blocks_aside(plan_blocks(plan))
     if plan.matched.kind == "exact" and plan.matched.value <= _TYPED:
-        return _answer(f"{plan.action} {wording.plural(plan.matched.value, 'job')}? [y/N] ").lower() in {"y", "yes"}
+        return agreed(f"{plan.action} {wording.plural(plan.matched.value, 'job')}? [y/N] ")
     wanted = str(plan.matched.value) if plan.matched.kind == "exact" else str(plan.action)
     return _answer(f"type {wanted} to go on: ").replace(",", "") == wanted
 
@@ -182,6 +184,11 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def agreed(question: str) -> bool:
+    """What the person at the terminal answers; only a yes is one."""
+    return _answer(question).lower() in {"y", "yes"}
+
+
 def _answer(question: str) -> str:
     sys.stderr.write(question)
     sys.stderr.flush()
@@ -189,7 +196,7 @@ def _answer(question: str) -> str:
 
 
 @contextmanager
-def _stopping(call: Invocation) -> Generator[Callable[[], bool]]:
+def stopping(call: Invocation) -> Generator[Callable[[], bool]]:
     """The first ctrl-c stops after the batch under way, the second breaks off."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()

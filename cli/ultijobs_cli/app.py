@@ -20,6 +20,7 @@ from ultijobs_cli.commands import (
     migrate,
     outbox,
     overview,
+    prune,
     queues,
     relay,
     scheduler,
@@ -63,6 +64,7 @@ def _tree() -> typer.Typer:
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)
     command(tree, "activity", overview.activity)
+    command(tree, "prune", prune.prune)
     command(tree, "doctor", doctor.doctor)
     command(tree, "explain", explain.explain)
     for name in later.LATER:

@@ -17,6 +17,7 @@ from ultijobs._queue.records import (
     StepStatus,
     StopReason,
 )
+from ultijobs._queue.retention import Kept
 from ultijobs._queue.schedule import Leader, Slot, SlotOutcome
 from ultijobs._queue.views import (
     ActivityEntry,
@@ -54,6 +55,7 @@ from ultijobs.inspection.models import (
     Target,
     Why,
 )
+from ultijobs.inspection.pruned import Expired, PruneOutcome
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "Diagnosis",
     "EventPage",
     "EventRow",
+    "Expired",
     "Field",
     "Health",
     "Inspector",
@@ -82,6 +85,7 @@ __all__ = [
     "JobPage",
     "JobRow",
     "JobState",
+    "Kept",
     "Leader",
     "LeaseRow",
     "Occurrence",
@@ -97,6 +101,7 @@ __all__ = [
     "Plan",
     "PlanOptions",
     "Progress",
+    "PruneOutcome",
     "Published",
     "QueueRow",
     "Refusal",

@@ -16,7 +16,7 @@ from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
 from ultijobs.inspection.plans import JOB_ACTIONS
 from ultijobs.inspection.refusals import refusal_of
 
-__all__ = ["Actor", "apply_plan"]
+__all__ = ["Actor", "apply_plan", "write_result"]
 
 Progress = Callable[[int, int | None], None]
 Stop = Callable[[], bool]
@@ -67,7 +67,14 @@ async def apply_plan(
         else:
             await _switch(driver, plan, actor, tally)
     finally:
-        await _close(driver, activity, tally)
+        await write_result(
+            driver,
+            activity,
+            matched=tally.matched,
+            done=len(tally.done) + tally.changed,
+            refused=len(tally.refused),
+            failed=len(tally.failed),
+        )
     return ActOutcome(
         matched=tally.matched,
         done=tuple(tally.done),
@@ -78,16 +85,10 @@ async def apply_plan(
     )
 
 
-async def _close(driver: Driver, activity: UUID, tally: _Tally) -> None:
-    """Writes the result; a caller that is cancelled meanwhile waits for it, and is cancelled then."""
+async def write_result(driver: Driver, activity: UUID, *, matched: int, done: int, refused: int, failed: int) -> None:
+    """Closes the row of an act; a caller that is cancelled meanwhile waits for it, and is cancelled then."""
     closing = asyncio.ensure_future(
-        driver.close_activity(
-            activity,
-            matched=tally.matched,
-            done=len(tally.done) + tally.changed,
-            refused=len(tally.refused),
-            failed=len(tally.failed),
-        )
+        driver.close_activity(activity, matched=matched, done=done, refused=refused, failed=failed)
     )
     try:
         await asyncio.shield(closing)

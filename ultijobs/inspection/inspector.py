@@ -53,6 +53,7 @@ from ultijobs.inspection.outbox import retry_staged
 from ultijobs.inspection.overview import overview
 from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
+from ultijobs.inspection.pruned import Pruned
 from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact
 from ultijobs.inspection.scheduled import Scheduled
@@ -65,7 +66,7 @@ _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
 
-class Inspector(Scheduled, Backfilled, Examined):
+class Inspector(Scheduled, Backfilled, Examined, Pruned):
     """Reads and acts on an open driver.
 
     Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and

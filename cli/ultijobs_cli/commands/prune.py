@@ -1,0 +1,148 @@
+"""`prune`: removes what is over its time, now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+
+from ultijobs.inspection import Count, Expired, Inspector, Kept
+from ultijobs_cli import options, wording
+from ultijobs_cli.acts import agreed, at_terminal, stopping
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.loading import load_app
+from ultijobs_cli.report import Report
+from ultijobs_cli.settings import application
+from ultijobs_cli.tables import Block, Cell, Column, Paragraph, grid
+
+__all__ = ["prune"]
+
+_OF: Final = {
+    "application": "the retention of the application",
+    "catalogue": "the retention that the applications of this schema declared",
+    "defaults": "the default retention: no application has declared one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: Kept
+    keep: timedelta | None
+    expired: Count
+    deleted: int
+
+
+async def prune(
+    call: Invocation,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    reason: options.Reason = None,
+    actor: options.Actor = None,
+) -> Report:
+    """Removes what is over its time.
+
+    Workers do the same by themselves, once a minute. The times are the retention of the application that --app names;
+    without one, what the applications of the schema declared last, of each time the longest; else the defaults. Another
+    application's longer time is kept in any case. Live jobs, the ledger of backfills and what is set aside always stay.
+    It asks where there is a terminal.
+
+    $ ultijobs prune --dry-run
+    $ ultijobs prune --app shop.main:app --yes --reason "disk is full"
+    """
+    async with inspector(call, actor=actor) as api:
+        found = await _expired(call, api)
+        if dry_run or not found.total.value:
+            return _report(found, {}, dry_run=dry_run)
+        if not yes and at_terminal() and not (call.flags.json or call.flags.json_lines):
+            call.screen.blocks_aside(_blocks(found, {}))
+            if not agreed(f"remove {wording.plural(wording.count(found.total), 'row')}? [y/N] "):
+                return Report("nothing changed", exit_code=ExitCode.FAILED)
+        with stopping(call) as stopped:
+            try:
+                outcome = await api.prune(
+                    found, reason=reason, on_progress=lambda gone: call.screen.progress(_progress(gone)), stop=stopped
+                )
+            finally:
+                call.screen.progress("")
+    exit_code = ExitCode.INTERRUPTED if outcome.stopped else ExitCode.DONE
+    return _report(found, outcome.deleted, exit_code=exit_code, activity_id=str(outcome.activity_id))
+
+
+async def _expired(call: Invocation, api: Inspector) -> Expired:
+    if not application(call.flags):
+        return await api.expired()
+    from ultijobs._definitions.catalogue import catalogue  # noqa: PLC0415 - only where an application is loaded
+
+    app = load_app(call)
+    entries = catalogue(app.registry, redact=app.redact, retention=app.retention, code_version=None, environment=None)
+    return await api.expired(app.retention, entries)
+
+
+def _report(
+    found: Expired,
+    deleted: Mapping[Kept, int],
+    *,
+    dry_run: bool = False,
+    exit_code: ExitCode = ExitCode.DONE,
+    activity_id: str | None = None,
+) -> Report:
+    gone = sum(deleted.values())
+    matched = wording.plural(wording.count(found.total), "row")
+    if dry_run:
+        summary = f"prune: would remove {matched}"
+    elif activity_id is None:
+        summary = "prune: nothing is over its time"
+    else:
+        summary = f"prune: removed {wording.plural(gone, 'row')}"
+        summary += ", stopped before the rest" if exit_code is ExitCode.INTERRUPTED else ""
+    return Report(
+        summary,
+        {
+            "dry_run": dry_run,
+            "matched": found.total,
+            "deleted": gone,
+            "retention": found.source,
+            "rows": [
+                {
+                    "kind": row.kind,
+                    "keep_ms": None if row.keep is None else row.keep // timedelta(milliseconds=1),
+                    "expired": row.expired,
+                    "deleted": row.deleted,
+                }
+                for row in _rows(found, deleted)
+            ],
+            "next": None,
+            "as_of": found.as_of,
+            "activity_id": activity_id,
+        },
+        [*_blocks(found, deleted), Paragraph(summary)],
+        exit_code=exit_code,
+        rows="rows",
+    )
+
+
+def _rows(found: Expired, deleted: Mapping[Kept, int]) -> list[_Row]:
+    return [_Row(kind, found.windows.of(kind), found.counts[kind], deleted.get(kind, 0)) for kind in Kept]
+
+
+def _blocks(found: Expired, deleted: Mapping[Kept, int]) -> list[Block]:
+    table = grid(
+        _rows(found, deleted),
+        [
+            Column("WHAT", lambda row: Cell(row.kind, "bold")),
+            Column("KEPT FOR", lambda row: "its own time" if row.keep is None else wording.duration(row.keep)),
+            Column("OVER IT", lambda row: wording.count(row.expired), right=True),
+            Column("REMOVED", lambda row: f"{row.deleted:,}", right=True),
+        ],
+        empty="nothing is kept",
+    )
+    return [table, Paragraph(f"by {_OF[found.source]}", "dim")]
+
+
+def _progress(gone: Mapping[Kept, int]) -> str:
+    return "prune: " + ", ".join(f"{count:,} {kind}" for kind, count in gone.items() if count)
