@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ultijobs._release import release
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.flags import flags_of, with_common
@@ -18,7 +18,7 @@ from ultijobs_cli.render import Screen, prepare_streams
 from ultijobs_cli.report import Finding, Report
 from ultijobs_cli.tables import Paragraph
 
-__all__ = ["Root", "beginning", "release"]
+__all__ = ["Root", "beginning"]
 
 if TYPE_CHECKING:
     import typer._click as click
@@ -38,14 +38,6 @@ ORDER: Final = (
     "activity",
     "doctor",
 )
-
-
-def release() -> str:
-    """The version of this installation; `source` where none is installed."""
-    try:
-        return version("ultijobs")
-    except PackageNotFoundError:
-        return "source"
 
 
 class Root(Group):

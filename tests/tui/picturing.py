@@ -35,7 +35,7 @@ def cockpit(source: FakeSource | None = None, *, read_only: bool = False, ascii_
     settings = Settings(read_only=read_only, ascii=ascii_only)
     app = Cockpit(source, settings, monotonic=clock, link=Link(clock, jitter=lambda: 1.0))
     for minutes in range(14, 0, -1):
-        app.history.add(data.minutes_before(minutes))
+        app.memory.add(data.minutes_before(minutes))
     app.history.add_workers(data.ago(minutes=1), data.workers_before())
     return app
 

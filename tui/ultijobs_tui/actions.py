@@ -127,7 +127,13 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("export", ("e",), "Export", "what is shown, as csv, json or md", "look"),
     KeyAction("copy.id", ("y",), "Copy id", "the id or name under the cursor", "look"),
     KeyAction("copy.cli", ("Y",), "Copy CLI", "the command that shows or does the same", "look", footer=35),
-    KeyAction("freeze", ("f",), "Freeze", "ask the database nothing until pressed again", "look", footer=20),
+    KeyAction("time.back", ("comma",), "Back in time", "the moment before, as it was shown", "look"),
+    KeyAction("time.forward", ("full_stop",), "Forward in time", "the moment after", "look"),
+    KeyAction("time.minute_back", ("less_than_sign",), "A minute back", "as it was a minute earlier", "look"),
+    KeyAction("time.minute_forward", ("greater_than_sign",), "A minute on", "as it was a minute later", "look"),
+    KeyAction(
+        "freeze", ("f",), "Freeze", "ask the database nothing; again, and after a look back: live", "look", footer=20
+    ),
     KeyAction("now", ("ctrl+r",), "Refresh", "ask the database now", "look"),
     KeyAction("absolute", ("Z",), "Clock times", "times of day in place of ages", "look"),
     KeyAction("help", ("question_mark",), "Help", "every key, and why one is grey", "look", footer=99),
@@ -139,6 +145,7 @@ BY_ID: Final = {action.id: action for action in ACTIONS}
 
 _NAMES: Final = {
     "slash": "/", "colon": ":", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
+    "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
     "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "down": "↓", "up": "↑",
 }  # fmt: skip
 

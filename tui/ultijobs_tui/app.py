@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID
@@ -24,25 +23,31 @@ from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.history import History
 from ultijobs_tui.link import Link, LinkState, explain
 from ultijobs_tui.look import Look
+from ultijobs_tui.memory import Memory
 from ultijobs_tui.navigation import NavigatingApp
 from ultijobs_tui.palette import KeyCommands
 from ultijobs_tui.poller import Budget, Poller
 from ultijobs_tui.present.bars import Status
+from ultijobs_tui.recording import Recorder, Recording
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.screens.plan import PlanDialog
 from ultijobs_tui.source import Source
+from ultijobs_tui.standing import status_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.theme import THEMES
+from ultijobs_tui.travel import Travel
 
 __all__ = ["Cockpit"]
 
+_OF_NOW = frozenset({"why", "input", "pager", "tenant"})
+"""What only the database itself can answer."""
 _LISTEN_AGAIN = 30.0
 _READ_SECONDS = 5.0
 
 
 class Cockpit(NavigatingApp):
-    """Shows what `source` tells. It opens nothing and closes nothing: the source outlives it."""
+    """Shows what `source` tells, or `past`, a recording. It opens and closes nothing: what it is given outlives it."""
 
     CSS_PATH = Path(__file__).with_name("theme.tcss")
     TITLE = "ultijobs"
@@ -58,12 +63,14 @@ class Cockpit(NavigatingApp):
         monotonic: Callable[[], float] = time.monotonic,
         budget: Budget | None = None,
         link: Link | None = None,
+        past: Recording | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__()
         self._source = source
         self._settings = settings or Settings()
         self._monotonic = monotonic
-        self._history = History()
+        self.memory = Memory(past, recorder)
         self._frame: Frame | None = None
         self._frame_at = 0.0
         self._absolute = False
@@ -96,6 +103,9 @@ class Cockpit(NavigatingApp):
             self.go(Place("queues", key=self._settings.queue))
         if self._settings.where is not None:
             self.go(Place("jobs", where=self._settings.where))
+        if (past := self.memory.past) is not None:
+            self.travel.to(self._settings.at or past.at(len(past) - 1))
+            self.show_moment()
         if not self._source.live:
             return
         self.run_worker(self.poller.run(), group="poll", exit_on_error=False)
@@ -147,7 +157,8 @@ class Cockpit(NavigatingApp):
 
     def _ask(self) -> Needs:
         screen = self._top
-        needs = (screen.needs() if screen is not None else Needs()).within(self._tenant_shown)
+        asked = screen.needs() if screen is not None else Needs()
+        needs = (Needs(overview=True) if self.travel.away else asked).within(self._tenant_shown)
         return needs.following(self._following.id) if self._following.id else needs
 
     def feed(self, frame: Frame) -> None:
@@ -157,13 +168,21 @@ class Cockpit(NavigatingApp):
         self._frame = frame
         self._frame_at = self._monotonic()
         if frame.overview is not None:
-            self._history.add(frame.overview)
+            ended = self.memory.add(frame.overview)
+            if ended is not None:
+                self.say(ended, Tone.WARN)
         screen = self._top
-        if screen is not None:
+        if screen is not None and not self.travel.away:
             with self.batch_update():
                 screen.receive(frame)
         if (told := self._following.tell(frame.watch)) is not None:
             self.say(*told)
+
+    def show_moment(self) -> None:
+        """Shows what is shown again: now, or the moment that the operator went back to."""
+        if (screen := self._top) is not None:
+            screen.receive(self.last_frame)
+        self._bars()
 
     def _bars(self) -> None:
         screen = self._top
@@ -181,7 +200,11 @@ class Cockpit(NavigatingApp):
 
     @property
     def history(self) -> History:
-        return self._history
+        return self.memory.history
+
+    @property
+    def travel(self) -> Travel:
+        return self.memory.travel
 
     @property
     def settings(self) -> Settings:
@@ -193,6 +216,9 @@ class Cockpit(NavigatingApp):
 
     @property
     def last_frame(self) -> Frame | None:
+        if self.travel.away:
+            screen = self._top
+            return self.travel.frame(screen.needs() if screen is not None else Needs())
         return self._frame
 
     @property
@@ -201,31 +227,24 @@ class Cockpit(NavigatingApp):
 
     def look(self) -> Look:
         size = self.size
-        now = self._frame.as_of if self._frame else fmt.EPOCH
+        now = self.travel.at or (self._frame.as_of if self._frame else fmt.EPOCH)
         return Look(now, size.width, size.height, absolute=self._absolute)
 
     def status(self, marks: int = 0) -> Status:
-        link, frame = self.link, self._frame
-        elapsed = self._monotonic() - self._frame_at if self._source.live else 0.0
-        return Status(
-            title=self._source.title,
-            read_only=self._settings.read_only,
-            tenant=self._tenant_shown,
-            state=link.state,
-            clock=frame.as_of + timedelta(seconds=elapsed) if frame else None,
-            interval=self.poller.delay,
-            data_age=link.data_age(),
-            db_ms=frame.took_ms if frame else 0.0,
-            share=self.poller.share,
-            marks=marks,
-            actor=self._source.actor,
-            lost_for=link.lost_for(),
-            retry=link.failures,
-            retry_in=link.retry_in(),
-            error=explain(link.error) if link.error else "",
-        )
+        return status_of(self, marks)
+
+    def since_frame(self) -> float:
+        """Seconds since the last frame came; 0 where nothing moves by itself."""
+        return self._monotonic() - self._frame_at if self._source.live else 0.0
+
+    @property
+    def read_frame(self) -> Frame | None:
+        """What was read last, whatever is shown."""
+        return self._frame
 
     def refusal(self, action: KeyAction) -> str | None:
+        if self.travel.away and (action.writes or action.id in _OF_NOW):
+            return "replay: press f for live" if self.memory.past is None else "this is a recording"
         if not action.writes:
             return None
         if self._settings.read_only:
@@ -241,7 +260,7 @@ class Cockpit(NavigatingApp):
     def narrow(self, tenant: str | None) -> None:
         if tenant != self._tenant_shown:
             self._tenant_shown = tenant
-            self._history = History()
+            self.memory.begin_again()
             self.say("all tenants" if tenant is None else f"only tenant {tenant}: t shows all again")
             self.poke()
 
@@ -250,7 +269,10 @@ class Cockpit(NavigatingApp):
         self._bars()
 
     def poke(self) -> None:
-        self.poller.poke()
+        if self.travel.away:
+            self.call_later(self.show_moment)
+        else:
+            self.poller.poke()
 
     def act(self, intent: Intent) -> None:
         self.run_worker(self.acting.run(intent), group="act", exit_on_error=False)
@@ -270,10 +292,18 @@ class Cockpit(NavigatingApp):
             self._everywhere.do(action)
 
     def toggle_freeze(self) -> None:
-        self.link.frozen = not self.link.frozen
+        if self.memory.past is not None:
+            self.say("this is a recording: there is no live", Tone.WARN)
+            return
+        if self.travel.away:
+            self.travel.now()
+            self.link.frozen = False
+            self.show_moment()
+        else:
+            self.link.frozen = not self.link.frozen
         self.poller.poke()
 
     def toggle_absolute(self) -> None:
         self._absolute = not self._absolute
         if isinstance(self.screen, CockpitScreen):
-            self.screen.receive(self._frame)
+            self.screen.receive(self.last_frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -32,6 +33,8 @@ class Settings:
     tenant: str | None = None
     queue: str | None = None
     theme: str | None = None
+    at: datetime | None = None
+    """Where a recording is opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ import sys
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
 
 from ultijobs.errors import Invariant
@@ -19,11 +21,15 @@ from ultijobs.inspection import Inspector, parse_where
 from ultijobs_tui.actions import tabs
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
+from ultijobs_tui.frame import Frame
 from ultijobs_tui.once import NEEDS, once_text
+from ultijobs_tui.recording import Recorder, Recording
+from ultijobs_tui.replay import ReplaySource
 from ultijobs_tui.source import LiveSource, Source
 from ultijobs_tui.theme import THEMES, theme_names
+from ultijobs_tui.travel import Travel, moment_of
 
-__all__ = ["Options", "print_once", "run", "run_source"]
+__all__ = ["Options", "print_once", "replay", "run", "run_source"]
 
 _VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in tabs())
 _CLOSE_SECONDS: Final = 0.2
@@ -49,6 +55,12 @@ class Options:
     no_mouse: bool = False
     ascii: bool = False
     theme: str | None = None
+    record: Path | None = None
+    """A new file that gets what is read."""
+    replay: Path | None = None
+    """A recorded file that is shown in place of a database."""
+    at: str | None = None
+    """Where the recording is opened: 14:02, 14:02:11 or an instant."""
     actor: str | None = None
     role: str = field(default="tui", kw_only=True)
 
@@ -65,12 +77,33 @@ def run(url: str, schema: str = "public", options: Options | None = None) -> int
         return asyncio.run(_run(url, schema, chosen, leaving))
 
 
+def replay(options: Options) -> int:
+    """Shows the recording `options.replay` until it is left; no database is opened.
+
+    Raises `Invariant` for a file that is no recording, and for a time that cannot be read.
+    """
+    check(options)
+    assert options.replay is not None
+    past = Recording(options.replay)
+    at = None if options.at is None else moment_of(options.at, past.at(len(past) - 1))
+    if options.at is not None and at is None:
+        raise Invariant(f"--at: {options.at!r} is no time", fix="write --at 14:02, or --at 2026-03-14T14:02:00Z")
+    if options.once:
+        travel = Travel(past)
+        travel.to(at or past.at(len(past) - 1))
+        _print(travel.frame(NEEDS), past.title, ascii_only=options.ascii)
+        return 0
+    return asyncio.run(run_source(ReplaySource(f"{options.replay.name} of {past.title}"), options, past=past, at=at))
+
+
 def check(options: Options) -> None:
     """Raises `FilterInvalid` or `Invariant` for flags that cannot be used, before anything is opened."""
     if options.view not in _VIEWS:
         raise Invariant(f"there is no screen {options.view!r}", fix=f"--view {' or '.join(_VIEWS)}")
     if options.where is not None:
         parse_where(options.where)
+    if options.at is not None and options.replay is None:
+        raise Invariant("--at is a moment of a recording, and none is named", fix="--replay FILE --at TIME")
     if options.theme is not None and options.theme not in theme_names():
         near = get_close_matches(options.theme, theme_names(), 1)
         fix = f"--theme {near[0] if near else THEMES[0].name}; there are {', '.join(theme_names())}"
@@ -80,14 +113,19 @@ def check(options: Options) -> None:
 async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> int:
     opened = Inspector.connect(url, schema, role=options.role, actor=options.actor, source="tui")
     inspector = await opened.__aenter__()
+    recorder: Recorder | None = None
     try:
         source = LiveSource(inspector)
+        if options.record is not None and not options.once:
+            recorder = Recorder(options.record, source.title)
         if options.once:
             await print_once(source, ascii_only=options.ascii)
             leaving.code = 0
         else:
-            leaving.code = await run_source(source, options)
+            leaving.code = await run_source(source, options, recorder=recorder)
     finally:
+        if recorder is not None:
+            recorder.close()
         leaving.begun.set()
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -95,7 +133,14 @@ async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> in
     return leaving.code
 
 
-async def run_source(source: Source, options: Options | None = None) -> int:
+async def run_source(
+    source: Source,
+    options: Options | None = None,
+    *,
+    past: Recording | None = None,
+    at: datetime | None = None,
+    recorder: Recorder | None = None,
+) -> int:
     """Shows the cockpit on a source that is open already and stays so; 0 when it was left by the operator."""
     chosen = options or Options()
     if chosen.no_color:
@@ -110,8 +155,9 @@ async def run_source(source: Source, options: Options | None = None) -> int:
         tenant=chosen.tenant,
         queue=chosen.queue,
         theme=chosen.theme,
+        at=at,
     )
-    app = Cockpit(source, settings)
+    app = Cockpit(source, settings, past=past, recorder=recorder)
     with _told_to_leave(app):
         code = await app.run_async(mouse=not chosen.no_mouse)
     return app.return_code or 0 if code is None else code
@@ -136,9 +182,12 @@ def _told_to_leave(app: Cockpit) -> Generator[None]:
 
 async def print_once(source: Source, *, ascii_only: bool = False) -> None:
     """Prints Incident as plain text on stdout."""
-    frame = await source.fetch(NEEDS)
+    _print(await source.fetch(NEEDS), source.title, ascii_only=ascii_only)
+
+
+def _print(frame: Frame, title: str, *, ascii_only: bool) -> None:
     width = max(80, shutil.get_terminal_size((120, 36)).columns)
-    sys.stdout.write(once_text(frame, source.title, width=width, ascii_only=ascii_only))
+    sys.stdout.write(once_text(frame, title, width=width, ascii_only=ascii_only))
     sys.stdout.flush()
 
 

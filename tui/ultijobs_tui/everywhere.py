@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from ultijobs_tui.screens.ask import AskDialog
 from ultijobs_tui.screens.base import CockpitScreen
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from ultijobs_tui.app import Cockpit
 
 __all__ = ["Everywhere"]
+
+_MINUTE: Final = timedelta(minutes=1)
+_NOTHING_EARLIER: Final = "nothing earlier is kept"
+_NOTHING_LATER: Final = "this is the last moment"
 
 
 class Everywhere:
@@ -26,6 +31,10 @@ class Everywhere:
             "freeze": app.toggle_freeze,
             "now": self._now,
             "absolute": app.toggle_absolute,
+            "time.back": lambda: self._travel(lambda: app.travel.step(-1), _NOTHING_EARLIER),
+            "time.forward": lambda: self._travel(lambda: app.travel.step(1), _NOTHING_LATER),
+            "time.minute_back": lambda: self._travel(lambda: app.travel.shift(-_MINUTE), _NOTHING_EARLIER),
+            "time.minute_forward": lambda: self._travel(lambda: app.travel.shift(_MINUTE), _NOTHING_LATER),
             "quit": app.action_leave,
             "undo": self._undo,
             "commands": app.action_command_palette,
@@ -37,6 +46,12 @@ class Everywhere:
             "history.forward": lambda: app.step(1),
         }
         handlers[action]()
+
+    def _travel(self, move: Callable[[], bool], end: str) -> None:
+        before = self._app.travel.at
+        if not move() or self._app.travel.at == before:
+            self._app.say(end, Tone.WARN)
+        self._app.show_moment()
 
     def _now(self) -> None:
         if self._app.link.frozen:

@@ -21,6 +21,8 @@ class LinkState(StrEnum):
     LIVE = "live"
     FROZEN = "frozen"
     """By hand: nothing is asked of the database."""
+    REPLAY = "replay"
+    """What is shown is over; what is shown was kept in memory or in a file."""
     LOST = "lost"
     """The last refresh failed; what is shown is the last good data."""
 

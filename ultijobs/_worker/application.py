@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from ultijobs import _settings
@@ -25,6 +24,7 @@ from ultijobs._log import emit
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
+from ultijobs._release import release
 from ultijobs._steps.context import Context
 from ultijobs._steps.store import StepStore
 from ultijobs._steps.threads import Threads
@@ -97,7 +97,7 @@ def identity_of(app: Application, settings: Settings) -> Identity:
     names = tuple(handle.name for handle in _declared(app) if handle.queue in queues)
     return Identity(
         worker_id=settings.worker_id,
-        version=_version(),
+        version=release(),
         code_version=around.code_version,
         environment=around.environment,
         queues=queues,
@@ -150,10 +150,3 @@ def host_of(
         output_limit=app.sizes.output,
         error_limit=app.sizes.error,
     )
-
-
-def _version() -> str:
-    try:
-        return version("ultijobs")
-    except PackageNotFoundError:
-        return "unknown"

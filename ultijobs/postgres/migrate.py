@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from ultijobs._release import release
 from ultijobs.errors import SchemaOutdated
 from ultijobs.postgres.cluster import EmbeddedServer
 from ultijobs.postgres.dsn import Dsn
@@ -176,15 +176,8 @@ async def _apply_once(connection: Connection[Record], sql: Sql, step: Migration)
             return False
         await connection.fetchval(SET_LOCAL, "lock_timeout", _LOCK_TIMEOUT)
         await connection.execute(sql(step.sql))
-        await connection.execute(sql(NOTE), step.version, step.compatible_from, _library())
+        await connection.execute(sql(NOTE), step.version, step.compatible_from, release())
         return True
-
-
-def _library() -> str:
-    try:
-        return version("ultijobs")
-    except PackageNotFoundError:
-        return "source"
 
 
 def _fix(schema: str) -> str:

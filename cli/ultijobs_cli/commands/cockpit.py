@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +35,13 @@ def tui(
     no_color: Annotated[bool, typer.Option("--no-color", help="Draw without colours, as NO_COLOR does.")] = False,
     no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")] = False,
     theme: Annotated[str | None, typer.Option("--theme", metavar="NAME", help="Colours: ansi-dark, …")] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Write what is read to a new file.")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Look at such a file, without a database.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Where to open it: 14:02.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser.", hidden=True)] = False,
     actor: options.Actor = None,
 ) -> Report:
@@ -49,11 +57,9 @@ def tui(
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
-    url, schema = database(call.flags)
-    asyncio.run(_answering(call))
-    from ultijobs_tui.entry import Options, run  # noqa: PLC0415 - no other command loads textual
+    from ultijobs_tui import entry  # noqa: PLC0415 - no other command loads textual
 
-    chosen = Options(
+    chosen = entry.Options(
         job=job,
         where=" ".join(where) if where else None,
         view=view,
@@ -66,9 +72,18 @@ def tui(
         no_color=no_color,
         no_mouse=no_mouse,
         ascii=ascii,
+        record=record,
+        replay=replay,
+        at=at,
         actor=actor,
     )
-    code = run(url, schema, chosen)
+    if replay is not None:
+        code = entry.replay(chosen)
+    else:
+        entry.check(chosen)
+        url, schema = database(call.flags)
+        asyncio.run(_answering(call))
+        code = entry.run(url, schema, chosen)
     return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)
 
 

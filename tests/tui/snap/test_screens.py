@@ -88,3 +88,25 @@ def test_marked_jobs(picture) -> None:
 
 def test_an_unreadable_filter(picture) -> None:
     picture(cockpit(), steps("3", "slash", then="stat:dead"))
+
+
+def test_replay(picture) -> None:
+    picture(cockpit(), steps("1", "comma", "comma", "j"))
+
+
+def test_replay_on_80x24(picture) -> None:
+    picture(cockpit(), steps("1", "comma"), size=NARROW)
+
+
+def test_dead_letters_by_tenant(picture) -> None:
+    picture(cockpit(), steps("5", "v"))
+
+
+def test_queues_by_tenant(picture) -> None:
+    picture(cockpit(), steps("2", "v"))
+
+
+def test_one_tenant(picture) -> None:
+    app = cockpit()
+    app.narrow("t17")
+    picture(app, steps("1", "j"))

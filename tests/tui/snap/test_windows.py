@@ -50,3 +50,11 @@ def test_input(picture) -> None:
 
 def test_traceback(picture) -> None:
     picture(cockpit(), steps("5", "tab", "enter", "o"))
+
+
+def test_export(picture) -> None:
+    picture(cockpit(), steps("2", "e"))
+
+
+def test_a_tenant_is_asked_for(picture) -> None:
+    picture(cockpit(), steps("1", "t"))

@@ -14,7 +14,7 @@ from ultijobs_tui.link import FIX, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["Status", "footer_line", "lost_lines", "stale_line", "state_line", "tabs_line"]
+__all__ = ["Status", "footer_line", "lost_lines", "replay_line", "stale_line", "state_line", "tabs_line"]
 
 
 _TAB_SHORT: Final = 3
@@ -29,6 +29,9 @@ class Status:
     read_only: bool
     state: LinkState
     tenant: str | None = field(default=None, kw_only=True)
+    shown: datetime | None = field(default=None, kw_only=True)
+    """The moment of a replay."""
+    recorded: bool = field(default=False, kw_only=True)
     clock: datetime | None
     interval: float = 1.0
     data_age: float | None = None
@@ -59,6 +62,8 @@ def state_line(status: Status, look: Look) -> Line:
             left += [" (", Span("ctrl+r", Tone.KEY), " now)  ", Span("acts off", Tone.WARN)]
         return line(*left, right=(now,))
     left.append(_state(status))
+    if status.state is LinkState.REPLAY:
+        return line(*left, right=(now,))
     if look.wide:
         if status.data_age is not None:
             left.append(f"  data {fmt.age(status.data_age * 1000)}")
@@ -75,6 +80,19 @@ def lost_lines(status: Status) -> tuple[Line, Line]:
     said, _, fix = status.error.partition(FIX)
     mend = (Span(" fix: ", Tone.MUTED), Span(fix, Tone.PLAIN)) if fix else ()
     return line(" ", Span(said, Tone.BAD)), line(*mend)
+
+
+def replay_line(status: Status, look: Look) -> Line:
+    """In place of the crumb while the past is shown: which moment it is, and the ways through it."""
+    if status.shown is None:
+        return line()
+    when = f"{status.shown:%Y-%m-%d %H:%M:%S}Z"
+    keys: list[str | Span] = [Span(" ┄┄ ", Tone.MUTED), Span(when, Tone.WARN), "  "]
+    for key, word in ((",", "back"), (".", "forward"), ("<", "−1m"), (">", "+1m")):
+        keys += [Span(key, Tone.KEY), f" {word}  "]
+    if not status.recorded:
+        keys += [Span("f", Tone.KEY), " live  "]
+    return line(*keys, right=(Span("acts off ", Tone.WARN),) if look.wide else ())
 
 
 def stale_line(failures: Mapping[str, str], good: datetime) -> Line:
@@ -141,6 +159,9 @@ def _key(action: KeyAction, *, greyed: bool) -> list[Span]:
 
 
 def _state(status: Status) -> Span:
+    if status.state is LinkState.REPLAY and status.shown is not None:
+        behind = "" if status.clock is None else f"  −{fmt.exact_age(fmt.ms_between(status.shown, status.clock))}"
+        return Span(f"◀ REPLAY {status.shown:%H:%M:%S}Z{behind}", Tone.WARN)
     if status.state is LinkState.FROZEN:
         return Span("━ FROZEN (f live)", Tone.WARN)
     if status.state is LinkState.CONNECTING:

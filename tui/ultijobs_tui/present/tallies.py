@@ -17,6 +17,7 @@ NOBODY: Final = "(none)"
 """How jobs without a tenant are called."""
 _WAITING: Final = (JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.SUSPENDED)
 _STOPPED: Final = (JobState.DEAD, JobState.FAILED)
+_SHORT: Final = {JobState.SUSPENDED: "SUSP"}
 
 
 def tally_key(tally: Tally) -> str:
@@ -34,7 +35,7 @@ def tally_table(frame: Frame, by: Field, look: Look, *, stopped: bool, find: str
     columns = (
         Column(str(by).upper(), 12, 32),
         Column("JOBS", 7, 9, align="right"),
-        *(Column(state.upper(), 7, 9, align="right", drop=3) for state in states),
+        *(Column(_SHORT.get(state, state.upper()), 7, 9, align="right", drop=3) for state in states),
         Column("FIRST STOP" if stopped else "OLDEST DUE", 10, align="right"),
         Column("LAST STOP" if stopped else "LAST DUE", 9, align="right", drop=2),
         Column("", 0, grow=True, drop=9),

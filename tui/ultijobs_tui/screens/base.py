@@ -17,7 +17,7 @@ from ultijobs_tui.actions import BY_ID, KeyAction, actions_of, key_name
 from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import LinkState
-from ultijobs_tui.present.bars import Status, footer_line, lost_lines, stale_line, state_line, tabs_line
+from ultijobs_tui.present.bars import Status, footer_line, lost_lines, replay_line, stale_line, state_line, tabs_line
 from ultijobs_tui.present.filters import of_tenant
 from ultijobs_tui.sheet import Sheet, sheet_of
 from ultijobs_tui.table import Line, Tone
@@ -185,6 +185,8 @@ class CockpitScreen(Screen[None]):
     def _crumb(self, status: Status, *, lost: bool) -> Line:
         if lost:
             return lost_lines(status)[1]
+        if status.state is LinkState.REPLAY:
+            return replay_line(status, self.desk.look())
         if self._failures and self._good is not None:
             return stale_line(self._failures, self._good.as_of)
         return self.crumb()
