@@ -89,7 +89,7 @@ def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang()
             async def __aexit__(self, *_):
                 await asyncio.sleep(60)
 
-        async def shown(source, options):
+        async def shown(source, options, **_):
             print("left", time.monotonic(), flush=True)
             return 0
 
