@@ -317,6 +317,7 @@ async def test_a_commit_brings_the_event_and_wakes_its_runs(harness: Harness) ->
         async with harness.driver.transaction() as tx:
             assert await harness.driver.events.publish([event()], tx=tx) == 0
             await harness.driver.events.deliver()
+            assert not (await harness.driver.attention()).events
             assert not await is_due(harness, waiting)
             assert (await harness.driver.events.page()).rows == []
         await eventually(lambda: any(each.kind in {SignalKind.EVENT, SignalKind.QUEUE} for each in heard))
@@ -324,6 +325,7 @@ async def test_a_commit_brings_the_event_and_wakes_its_runs(harness: Harness) ->
     assert await is_due(harness, waiting)
     assert (await look(harness, await take_one(harness))).sight is Sight.EVENT
     assert await harness.driver.events.deliver() == 0
+    assert not (await harness.driver.attention()).events
 
 
 async def test_an_event_of_a_transaction_that_rolled_back_wakes_nobody(harness: Harness) -> None:

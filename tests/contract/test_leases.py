@@ -123,7 +123,9 @@ async def test_a_lapsed_claim_is_delivered_again_after_its_back_off(harness: Har
     claimed = await put_and_take(harness)
     await harness.advance(LEASE)
     assert await harness.driver.reap([POLICY]) == [], "the lease ends after its last moment, not in it"
+    assert not (await harness.driver.attention()).lapsed
     await harness.advance(timedelta(microseconds=1))
+    assert (await harness.driver.attention()).lapsed
     (reaped,) = await harness.driver.reap([POLICY])
     assert (reaped.id, reaped.run_id, reaped.name, reaped.queue) == (claimed.id, claimed.run_id, "charge", "default")
     assert (reaped.lease_no, reaped.attempt, reaped.worker_id) == (claimed.lease_no, 1, "w-1")

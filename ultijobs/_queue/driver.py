@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.attention import Attention
 from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.health import Health
@@ -179,6 +180,10 @@ class Driver(Protocol):
         ...
 
     def lease_link(self) -> LeaseLink: ...
+
+    async def attention(self) -> Attention:
+        """Whether claims have lapsed, and whether events are undelivered: one look, cheaper than either in vain."""
+        ...
 
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
         """Ends claims whose lease lapsed: due again after their back-off, or stopped when attempts are used up.

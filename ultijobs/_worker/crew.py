@@ -28,6 +28,7 @@ from ultijobs._worker.losses import Losses
 from ultijobs._worker.observing import Ended, Observer
 from ultijobs._worker.policies import crash_policies
 from ultijobs._worker.reaper import Reaper
+from ultijobs._worker.rounds import Rounds
 from ultijobs._worker.settings import Settings
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.steps import CoalescedSteps
@@ -102,11 +103,10 @@ class Crew:
             driver,
             crash_policies(self._handlers.values()),
             worker_id=identity.worker_id,
-            poll=settings.poll,
-            trouble=trouble,
             reaped=self._reaped,
         )
-        self.deliverer = Deliverer(driver, poll=settings.poll, trouble=trouble, woken=self._woken)
+        self.deliverer = Deliverer(driver, woken=self._woken)
+        self.rounds = Rounds(driver, self.reaper, self.deliverer, poll=settings.poll, trouble=trouble)
         self.heartbeat = Heartbeat(
             driver,
             identity,
@@ -138,7 +138,7 @@ class Crew:
             if any(str(flight.job.id) == signal.value for flight in self.roster.all()):
                 self.keeper.renew_soon()
         elif signal.kind is SignalKind.EVENT:
-            self.deliverer.hint()
+            self.rounds.hint()
         elif signal.kind is SignalKind.WORKER:
             if signal.value == self._worker_id:
                 self.heartbeat.hurry()
@@ -146,7 +146,7 @@ class Crew:
             self._notified(signal)
             # Hints may have been missed meanwhile.
             self.claimer.hint()
-            self.deliverer.hint()
+            self.rounds.hint()
 
     def _notified(self, signal: Signal) -> None:
         listening = signal.kind is SignalKind.BACK

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 from collections.abc import Callable
-from datetime import timedelta
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CrashPolicy, JobState, Reaped
-from ultijobs._service.trouble import Trouble
 
 __all__ = ["Reaper"]
 
 
 class Reaper:
-    """Reaps at every poll, with the policies of this app's jobs and, for other names, of the catalogue."""
+    """Reaps with the policies of this app's jobs and, for other names, of the catalogue."""
 
     def __init__(
         self,
@@ -25,25 +21,13 @@ class Reaper:
         own: dict[str, CrashPolicy],
         *,
         worker_id: str,
-        poll: timedelta,
-        trouble: Trouble,
         reaped: Callable[[list[Reaped]], None],
     ) -> None:
         self._driver = driver
         self._policies = dict(own)
         self._own = own
         self._worker_id = worker_id
-        self._poll = poll.total_seconds()
-        self._trouble = trouble
         self._reaped = reaped
-
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._poll * random.uniform(1.0, 1.2))  # noqa: S311 - keeps processes apart
-            try:
-                await self.once()
-            except Exception as error:  # noqa: BLE001 - the next poll tries again
-                self._trouble.failed("jobs.worker.tick-failed", "looking for lapsed leases", error)
 
     async def once(self) -> list[Reaped]:
         reaped = await self._driver.reap(list(self._policies.values()))

@@ -196,8 +196,7 @@ class Worker:
         )
         background = {
             asyncio.create_task(crew.heartbeat.run()),
-            asyncio.create_task(crew.reaper.run()),
-            asyncio.create_task(crew.deliverer.run()),
+            asyncio.create_task(crew.rounds.run()),
             asyncio.create_task(crew.chores.run()),
             asyncio.create_task(self._upkeep(crew).run()),
             asyncio.create_task(crew.keeper.broken()),

@@ -22,7 +22,7 @@ from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
 from ultijobs.memory._waiting import CAPPED
 
-__all__ = ["claim", "next_due", "reap"]
+__all__ = ["any_lapsed", "claim", "next_due", "reap"]
 
 _LEASE_LOST = "X_JOB_LEASE_LOST"
 _MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
@@ -54,15 +54,25 @@ def next_due(store: Store, queues: Sequence[str], names: Sequence[str]) -> timed
     return None if not dues else max(min(dues) - now, timedelta(0))
 
 
+def any_lapsed(store: Store) -> bool:
+    now = store.now()
+    return any(row.lease_until is not None and row.lease_until < now for row in store.jobs.values()) or bool(
+        _orphaned(store)
+    )
+
+
 def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[Reaped]:
     now = store.now()
     lapsed = [row for row in store.jobs.values() if row.lease_until is not None and row.lease_until < now]
     reaped = [_end_claim(store, row, policies.get(row.name), now) for row in nsmallest(limit, lapsed, key=_by_lapse)]
-    for ahead in list(store.followers):
-        row = store.jobs.get(ahead)
-        if row is None or not row.live:
-            store.free_twins(ahead, now)
+    for ahead in _orphaned(store):
+        store.free_twins(ahead, now)
     return reaped
+
+
+def _orphaned(store: Store) -> list[UUID]:
+    """Whom twins wait behind although it has ended."""
+    return [ahead for ahead in store.followers if (row := store.jobs.get(ahead)) is None or not row.live]
 
 
 def _order(row: Row) -> tuple[int, datetime, UUID]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from ultijobs._clock import SYSTEM_CLOCK, Clock
+from ultijobs._queue.attention import Attention
 from ultijobs._queue.records import (
     ActResult,
     CatalogEntry,
@@ -119,6 +120,10 @@ class MemoryDriver:
 
     def lease_link(self) -> MemoryLeaseLink:
         return MemoryLeaseLink(self._store)
+
+    async def attention(self) -> Attention:
+        with self._store.lock:
+            return Attention(lapsed=_claims.any_lapsed(self._store), events=False)
 
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
         with self._store.lock:

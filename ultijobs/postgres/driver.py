@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
+from ultijobs._queue.attention import Attention
 from ultijobs._queue.records import (
     ActResult,
     CatalogEntry,
@@ -28,6 +29,7 @@ from ultijobs._queue.records import (
 )
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.postgres import activity, catalog, history, queues, workers
+from ultijobs.postgres.attention import attention
 from ultijobs.postgres.backfills import PostgresBackfills
 from ultijobs.postgres.cancel import cancel
 from ultijobs.postgres.claims import Claimer
@@ -163,6 +165,9 @@ class PostgresDriver:
 
     def lease_link(self) -> PostgresLeaseLink:
         return PostgresLeaseLink(self._place, self._sql)
+
+    async def attention(self) -> Attention:
+        return await attention(self._claims, self._sql)
 
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
         return await reap(self._claims, self._sql, policies, limit)

@@ -241,7 +241,9 @@ async def test_a_twin_left_behind_by_chance_is_freed_by_the_reaper(driver, datab
     [enqueued] = await driver.enqueue([job()])
     await database.execute("update x_jobs set behind = gen_random_uuid()")
     assert await driver.claim(ask()) == []
+    assert (await driver.attention()).lapsed
     await driver.reap([])
+    assert not (await driver.attention()).lapsed
     assert [each.id for each in await driver.claim(ask())] == [enqueued.id]
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.servers import Server, blocking
 from ultijobs._ids import new_id
 from ultijobs._queue.records import NewJob
-from ultijobs.postgres import claims, fates, jobs, leases, settlements, steps, streams
+from ultijobs.postgres import attention, claims, fates, jobs, leases, settlements, steps, streams
 from ultijobs.postgres.sql import Sql
 
 MANY = 25_000
@@ -186,6 +186,12 @@ async def test_a_renewal_reads_its_rows(connection):
 
 async def test_looking_for_lapsed_leases_reads_what_runs_and_what_waits_behind_another(connection):
     spent = await cost(connection, leases.REAP, 100, ["send"], ["fixed"], [timedelta(1)], [timedelta(1)], [True])
+    assert spent.rows <= HELD
+    assert spent.buffers < 1_000
+
+
+async def test_a_look_at_what_needs_a_hand_reads_what_runs_and_what_waits_behind_another(connection):
+    spent = await cost(connection, attention.LOOK)
     assert spent.rows <= HELD
     assert spent.buffers < 1_000
 
