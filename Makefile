@@ -67,7 +67,7 @@ snapshots: $(STAMP) ## Draws the screens again
 bench: $(STAMP) ## What a refresh of the cockpit costs on a large table
 	$(BIN)/python benchmarks/refresh.py
 
-docs: $(STAMP) ## Writes what is generated: docs/cli.md, docs/keys.md, docs/errors/
+docs: $(STAMP) ## Writes what is generated: docs/cli.md, docs/keys.md, docs/metrics.md, docs/errors/
 	$(BIN)/python -m docs_tools
 
 clean: ## Removes what the targets made

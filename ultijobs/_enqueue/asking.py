@@ -19,6 +19,7 @@ from ultijobs._enqueue.transactions import joined, savepoint
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._tracing import produced, producing
 from ultijobs._tx.kinds import SYNC, kind_of
 from ultijobs.errors import Invariant, JobDuplicate
 
@@ -53,27 +54,37 @@ class Asker:
 
     async def one(self, handle: JobHandle[Any], input: Any, options: Mapping[str, Any]) -> Enqueued:
         asked, tx = self._begin(handle, options, sync=False, call="enqueue")
-        job = self._row(handle, input, asked)
-        if tx is not None:
-            return (await self._opening.with_tx(lambda driver: self._joining(driver, [job], tx, asked)))[0]
-        return _judged(await self._opening.call(lambda _: self._opening.store(job)), job, asked)
+        with producing("enqueue ", handle.name, handle.queue) as span:
+            job = self._row(handle, input, asked)
+            if tx is not None:
+                answers = await self._opening.with_tx(lambda driver: self._joining(driver, [job], tx, asked))
+            else:
+                answers = [_judged(await self._opening.call(lambda _: self._opening.store(job)), job, asked)]
+            return _told(span, answers)[0]
 
     async def many(self, handle: JobHandle[Any], inputs: Iterable[Any], options: Mapping[str, Any]) -> list[Enqueued]:
         asked, tx = self._begin(handle, options, sync=False, call="enqueue_many")
-        jobs: list[NewJob] = []
-        for each in inputs:
-            jobs.append(self._row(handle, each, asked))
-            if len(jobs) % _TURN == 0:
-                await asyncio.sleep(0)
-        if tx is not None:
-            return await self._opening.with_tx(lambda driver: self._joining(driver, jobs, tx, asked))
-        return await self._opening.call(lambda driver: _own(driver, jobs, asked))
+        with producing("enqueue ", handle.name, handle.queue) as span:
+            jobs: list[NewJob] = []
+            for each in inputs:
+                jobs.append(self._row(handle, each, asked))
+                if len(jobs) % _TURN == 0:
+                    await asyncio.sleep(0)
+            if tx is not None:
+                answers = await self._opening.with_tx(lambda driver: self._joining(driver, jobs, tx, asked))
+            else:
+                answers = await self._opening.call(lambda driver: _own(driver, jobs, asked))
+            return _told(span, answers)
 
     def many_sync(
         self, handle: JobHandle[Any], inputs: Iterable[Any], options: Mapping[str, Any], *, call: str
     ) -> list[Enqueued]:
         asked, tx = self._begin(handle, options, sync=True, call=call)
-        jobs = [self._row(handle, each, asked) for each in inputs]
+        with producing("enqueue ", handle.name, handle.queue) as span:
+            jobs = [self._row(handle, each, asked) for each in inputs]
+            return _told(span, self._stored_sync(jobs, asked, tx, call=call))
+
+    def _stored_sync(self, jobs: list[NewJob], asked: Wishes, tx: object | None, *, call: str) -> list[Enqueued]:
         if tx is not None:
             if kind_of(tx) not in SYNC:
                 return self._opening.call_sync(lambda driver: self._joining(driver, jobs, tx, asked), call=call)
@@ -125,6 +136,12 @@ class _Outbox:
     @cached_property
     def store(self) -> OutboxStore:
         return driver_for(self._url, self._schema).outbox
+
+
+def _told(span: Any, answers: list[Enqueued]) -> list[Enqueued]:
+    if span is not None and answers:
+        produced(span, answers[0].id, deduped=answers[0].deduped, count=len(answers))
+    return answers
 
 
 async def _own(driver: Driver, jobs: Sequence[NewJob], asked: Wishes) -> list[Enqueued]:

@@ -153,11 +153,14 @@ class Opening:
         finally:
             self._alone = False
 
-    async def publish(self, event: NewEvent) -> None:
-        """Stores one event; events of the same moment share a statement. Runs where the driver is open."""
+    async def publish(self, event: NewEvent) -> int:
+        """Stores one event; events of the same moment share a statement. Runs where the driver is open.
+
+        Answers how many runs were made due: for all events of a statement together, to the first of them.
+        """
         if self._publishes is None:
             raise Invariant("the application was closed meanwhile", fix="publish inside `async with app:`")
-        await self._publishes.ask(event)
+        return await self._publishes.ask(event)
 
     # -- sync callers ----------------------------------------------------------------------------------
     def call_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
@@ -254,7 +257,7 @@ class Opening:
 
 async def _publish(driver: Driver, events: Sequence[NewEvent]) -> list[int]:
     woken = await driver.events.publish(events)
-    return [woken] * len(events)
+    return [woken, *([0] * (len(events) - 1))]
 
 
 def _shut(pid: int, portal: Portal, driver: Driver) -> None:

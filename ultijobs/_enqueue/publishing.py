@@ -16,6 +16,8 @@ from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.payload import refuse_loss
 from ultijobs._enqueue.transactions import joined
 from ultijobs._log import emit
+from ultijobs._metrics import series
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.events import NewEvent
 from ultijobs._tx.kinds import SYNC, kind_of
 from ultijobs.errors import NotImplementedYet, PayloadInvalid
@@ -26,6 +28,8 @@ __all__ = ["Publisher"]
 class Application(Protocol):
     @property
     def sizes(self) -> Sizes: ...
+    @property
+    def metrics(self) -> Metrics: ...
     @property
     def outbox(self) -> str | None: ...
 
@@ -38,24 +42,25 @@ class Publisher:
         self._application: Final = weakref.ref(application)
         self._limit: Final = application.sizes.input
         self._outbox: Final = application.outbox
+        self._metrics: Final = application.metrics
         self._opening: Final = opening
 
     async def publish(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=False)
         if found is None:
-            await self._opening.call(lambda _: self._opening.publish(event))
+            woken = await self._opening.call(lambda _: self._opening.publish(event))
         else:
-            await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
-        _tell(event)
+            woken = await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
+        self._tell(event, woken)
 
     def publish_sync(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=True)
         if found is None:
-            self._opening.call_sync(lambda _: self._opening.publish(event), call="publish_sync")
+            woken = self._opening.call_sync(lambda _: self._opening.publish(event), call="publish_sync")
         else:
             run = self._opening.with_tx_sync if kind_of(found) in SYNC else self._opening.call_sync
-            run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
-        _tell(event)
+            woken = run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
+        self._tell(event, woken)
 
     def _begin(
         self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any, *, sync: bool
@@ -70,10 +75,11 @@ class Publisher:
             )
         return event, found
 
-
-def _tell(event: NewEvent) -> None:
-    keyed = "" if event.key is None else f" under the key {event.key}"
-    emit(logging.DEBUG, "jobs.event.published", f"published {event.name}{keyed}")
+    def _tell(self, event: NewEvent, woken: int) -> None:
+        self._metrics.add(series.EVENTS_PUBLISHED)
+        self._metrics.add(series.EVENTS_DELIVERED, by=woken)
+        keyed = "" if event.key is None else f" under the key {event.key}"
+        emit(logging.DEBUG, "jobs.event.published", f"published {event.name}{keyed}")
 
 
 def _plain(payload: Any, what: str) -> Any:

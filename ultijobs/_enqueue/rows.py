@@ -17,6 +17,7 @@ from ultijobs._ids import new_id
 from ultijobs._json import refuse_unstorable
 from ultijobs._queue.records import NewJob
 from ultijobs._retry import MOST_ATTEMPTS
+from ultijobs._tracing import traceparent
 from ultijobs.errors import Invariant, TenantMismatch
 
 __all__ = ["Wishes", "row", "wishes"]
@@ -95,6 +96,7 @@ def row(
         delay=delay,
         run_at=run_at,
         enqueued_by=None if actor is None else actor.id,
+        traceparent=traceparent(),
         code_version=code_version,
     )
 

@@ -19,6 +19,7 @@ from ultijobs._execution.ending import Ending, log, over, reason_of
 from ultijobs._execution.failure import Failure, describe
 from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import FailureReport, deliver
+from ultijobs._execution.spans import traced
 from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
 from ultijobs._steps.context import RUNNING, Context
 from ultijobs._steps.process import PROCESS
@@ -168,6 +169,9 @@ class Attempt:
 
         None when the claim was cancelled or lost: nothing may be written then. `confirm` is to follow the settlement.
         """
+        return await traced(self, self._run)
+
+    async def _run(self) -> Settlement | None:
         task = self._task = asyncio.current_task()
         self._deadlines.begin()
         token = RUNNING.set(self._context)

@@ -23,6 +23,7 @@ from ultijobs._scheduler.turns import COUNTED, Turn, turns
 from ultijobs._service.stop import end
 from ultijobs._service.trouble import Trouble
 from ultijobs._steps.threads import Threads
+from ultijobs._tracing import producing
 from ultijobs.errors import DriverUnavailable, TimedOut, UltijobsError
 
 __all__ = ["Firing"]
@@ -79,6 +80,10 @@ class Firing:
             self._faults.clear(task.name)
 
     async def _dispatch(self, task: TaskHandle, turn: Turn, calendar: Calendar, leader: Leader) -> bool:
+        with producing("task.", task.name):
+            return await self._dispatched(task, turn, calendar, leader)
+
+    async def _dispatched(self, task: TaskHandle, turn: Turn, calendar: Calendar, leader: Leader) -> bool:
         occurrence = turn.occurrence.astimezone(calendar.zone)
         jobs = jobs_of(
             task,

@@ -20,6 +20,7 @@ from ultijobs._steps.context import STEP
 from ultijobs._steps.executing import Replayed
 from ultijobs._steps.runner import Runner
 from ultijobs._steps.waiting import wish_of
+from ultijobs._tracing import stepping
 
 __all__ = ["Returning", "Step"]
 
@@ -183,14 +184,15 @@ async def _run(
     interrupted: asyncio.CancelledError | None = None
     token = STEP.set(begun.scope)
     try:
-        if _is_coroutine_function(fn):
-            begun.runs_here()
-            value = await fn(*args, **kwargs)
-        else:
-            value, interrupted = await _in_thread(runner, functools.partial(fn, *args, **kwargs))
-            if inspect.isawaitable(value):
+        with stepping(begun.scope.name):
+            if _is_coroutine_function(fn):
                 begun.runs_here()
-                value = await value
+                value = await fn(*args, **kwargs)
+            else:
+                value, interrupted = await _in_thread(runner, functools.partial(fn, *args, **kwargs))
+                if inspect.isawaitable(value):
+                    begun.runs_here()
+                    value = await value
     except BaseException as error:
         STEP.reset(token)
         if isinstance(error, GeneratorExit):

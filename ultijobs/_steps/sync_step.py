@@ -17,6 +17,7 @@ from ultijobs._steps.context import STEP
 from ultijobs._steps.executing import Executing, Replayed
 from ultijobs._steps.runner import Runner
 from ultijobs._steps.waiting import wish_of
+from ultijobs._tracing import stepping
 from ultijobs.errors import Invariant
 
 __all__ = ["SyncReturning", "SyncStep"]
@@ -161,9 +162,10 @@ def _run(
         return begun.value
     token = STEP.set(begun.scope)
     try:
-        value = fn(*args, **kwargs)
-        if inspect.isawaitable(value):
-            value = _on_loop(runner, _awaited(begun, value))
+        with stepping(begun.scope.name):
+            value = fn(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = _on_loop(runner, _awaited(begun, value))
     except BaseException as error:
         STEP.reset(token)
         seen = _on_loop(runner, runner.fail(begun, error))

@@ -78,8 +78,8 @@ class Place(Opening):
     async def store(self, job: NewJob) -> Enqueued:
         return (await self.driver.enqueue([job]))[0]
 
-    async def publish(self, event: NewEvent) -> None:
-        await self.driver.events.publish([event])
+    async def publish(self, event: NewEvent) -> int:
+        return await self.driver.events.publish([event])
 
     def call_sync(self, work: Callable[[Driver], Coroutine[Any, Any, T]], *, call: str) -> T:
         refuse_a_running_loop(call)
