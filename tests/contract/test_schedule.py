@@ -106,6 +106,19 @@ async def test_resigning_frees_the_lead_at_once_and_another_s_not_at_all(harness
     assert await lead(harness, "b") == term + 1
 
 
+async def test_each_scope_has_a_leader_of_its_own_and_the_last_to_lead_is_told(harness: Harness) -> None:
+    assert await lead(harness, "a") == 1
+    other = await harness.driver.schedule.lead("b", lease=2 * LEASE, scope="other")
+    assert (other.holder, other.term) == ("b", 1)
+    assert (await harness.driver.schedule.lead("a", lease=LEASE, scope="other")).holder == "b"
+    latest = await harness.driver.schedule.leader()
+    assert latest is not None
+    assert latest.holder == "b"
+    await harness.driver.schedule.resign("b")
+    assert (await harness.driver.schedule.lead("c", lease=LEASE, scope="other")).term == 2
+    assert await lead(harness, "a") == 1
+
+
 # -- arming --------------------------------------------------------------------------------------------
 async def test_a_task_is_armed_once_and_decided_up_to_then(harness: Harness) -> None:
     term, now = await armed(harness)
@@ -144,6 +157,27 @@ async def test_who_does_not_lead_arms_nothing(harness: Harness) -> None:
     await harness.driver.schedule.arm("b", term, [DIGEST])
     await harness.driver.schedule.arm("a", term + 1, [DIGEST])
     assert await harness.driver.schedule.states() == []
+
+
+async def test_a_task_belongs_to_who_armed_it_while_that_one_leads(harness: Harness) -> None:
+    schedule = harness.driver.schedule
+    _, now = await armed(harness)
+    other = await schedule.lead("b", lease=10 * LEASE, scope="other")
+    changed = replace(DIGEST, cron="@hourly")
+    await schedule.arm("b", other.term, [changed])
+    await schedule.retire("b", other.term, ["digest"])
+    kept = await state(harness)
+    assert (kept.cron, kept.retired, kept.owned_by_another("other")) == (DIGEST.cron, False, True)
+    assert kept.leader is not None
+    assert kept.leader.holder == "a"
+    await harness.advance(LEASE)
+    assert not (await state(harness)).owned_by_another("other")
+    await schedule.arm("b", other.term, [DIGEST])
+    taken = await state(harness)
+    assert (taken.owner, taken.watermark, taken.owned_by_another("other")) == ("other", now, False)
+    term = await lead(harness)
+    await schedule.arm("a", term, [DIGEST])
+    assert (await state(harness)).owner == "other"
 
 
 # -- dispatching ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
@@ -50,6 +50,14 @@ class TaskState:
     last_error: str | None
     retired: bool = False
     """The last leader that looked does not declare it: it is not late, it is gone."""
+    owner: str = field(default="", compare=False)
+    """The scope whose leader armed it; while that one leads, no other scope's does anything about it."""
+    leader: Leader | None = field(default=None, compare=False)
+    """Who led its owner last; None when nobody did."""
+
+    def owned_by_another(self, scope: str) -> bool:
+        """True while the leader of another scope dispatches it."""
+        return self.owner != scope and self.leader is not None and self.leader.lease_until > self.leader.now
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +116,11 @@ class Slot:
 class ScheduleStore(Protocol):
     """Leadership saves work; what makes a slot fire once is its row in the ledger. Writes are fenced by the term."""
 
-    async def lead(self, holder: str, *, lease: timedelta) -> Leader:
-        """Takes the lead when it is free or lapsed, renews what is ours, and answers who leads now."""
+    async def lead(self, holder: str, *, lease: timedelta, scope: str = "") -> Leader:
+        """Takes the lead when it is free or lapsed, renews what is ours, and answers who leads now.
+
+        Each scope, a word for a set of tasks, has a leader of its own; a holder leads in one scope alone.
+        """
         ...
 
     async def resign(self, holder: str) -> None:
@@ -117,19 +128,19 @@ class ScheduleStore(Protocol):
         ...
 
     async def leader(self) -> Leader | None:
-        """Who led last; None when nobody ever did."""
+        """Who led last, of all scopes; None when nobody ever did."""
         ...
 
     async def states(self) -> list[TaskState]: ...
     async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
         """Makes the row of each task, decided up to now; a task whose cron or zone changed begins anew.
 
-        One that was retired goes on from its watermark.
+        One that was retired, or whose owner leads no more, goes on from its watermark; one whose owner leads stays its.
         """
         ...
 
     async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
-        """Marks tasks that the leader does not declare; nothing of theirs is lost."""
+        """Marks tasks that no live leader declares; nothing of theirs is lost."""
         ...
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -26,6 +28,8 @@ INTERVAL: Final = timedelta(seconds=1)
 LEAST_WAIT: Final = timedelta(milliseconds=10)
 LEAVES_WITHIN: Final = 5.0
 LEAST_ON_TIME: Final = timedelta(seconds=2)
+GONE_AFTER: Final = timedelta(days=1)
+"""How long a set of tasks may be without a leader until another's takes it for given up."""
 
 
 class Rounds:
@@ -48,6 +52,7 @@ class Rounds:
         self._interval: Final = interval
         self._lease: Final = lease
         self._tasks: Final = dict(app.registry.tasks)
+        self._scope: Final = _scope_of(self._tasks)
         self._calendars: Final = {
             name: Calendar(task.schedule, cron.zone(task.tz, f"task {name}: tz")) for name, task in self._tasks.items()
         }
@@ -93,18 +98,20 @@ class Rounds:
         """Starts what is due, if this scheduler leads; answers how long until there is something to do."""
         if not self._tasks:
             return self._interval
-        leader = await self._store.lead(self.holder, lease=self._lease)
+        leader = await self._store.lead(self.holder, lease=self._lease, scope=self._scope)
         if not self._leads(leader):
             return self._interval
         # Looked at before the states: what ends meanwhile is judged by the state that it left, in the next round.
         free = [task for name, task in self._tasks.items() if name not in self._busy]
         states = {state.task: state for state in await self._store.states()}
-        unarmed = [task for task in free if _changed(task, states.get(task.name))]
-        if unarmed:
-            await self._store.arm(self.holder, leader.term, [Arming(t.name, t.cron, t.tz) for t in unarmed])
-        gone = [name for name, state in states.items() if name not in self._tasks and not state.retired]
+        free = [task for task in free if not self._led_elsewhere(states.get(task.name))]
+        unarmed = [task for task in free if _changed(task, states.get(task.name), self._scope)]
+        gone = self._gone(states, unarmed, leader.now)
+        # First, as it is told by whom the tasks that are armed belonged to.
         if gone:
             await self._store.retire(self.holder, leader.term, gone)
+        if unarmed:
+            await self._store.arm(self.holder, leader.term, [Arming(t.name, t.cron, t.tz) for t in unarmed])
         armed = [task for task in free if task not in unarmed]
         coming = [self._start(task, states[task.name], leader) for task in armed]
         soonest = min((each.astimezone(UTC) for each in coming if each is not None), default=None)
@@ -129,6 +136,21 @@ class Rounds:
                     await self._store.resign(self.holder)
             except Exception as error:  # noqa: BLE001 - the lease ends by itself
                 self._trouble.failed("jobs.scheduler.tick-failed", "giving the lead up", error)
+
+    def _led_elsewhere(self, state: TaskState | None) -> bool:
+        return state is not None and state.owned_by_another(self._scope)
+
+    def _gone(self, states: Mapping[str, TaskState], unarmed: Sequence[TaskHandle], now: datetime) -> list[str]:
+        """What is declared no more: by the set that ours follows on, or by any that nobody has led for a day."""
+        before = {self._scope, *(states[task.name].owner for task in unarmed if task.name in states)}
+        found: list[str] = []
+        for name, state in states.items():
+            if name in self._tasks or state.retired or self._led_elsewhere(state):
+                continue
+            led_until = None if state.leader is None else state.leader.lease_until
+            if state.owner in before or led_until is None or led_until < now - GONE_AFTER:
+                found.append(name)
+        return found
 
     def _leads(self, leader: Leader) -> bool:
         mine = leader.held_by(self.holder)
@@ -163,5 +185,9 @@ class Rounds:
         return calendar.after(leader.now)
 
 
-def _changed(task: TaskHandle, state: TaskState | None) -> bool:
-    return state is None or state.retired or (state.cron, state.tz) != (task.cron, task.tz)
+def _changed(task: TaskHandle, state: TaskState | None, scope: str) -> bool:
+    return state is None or state.retired or (state.cron, state.tz, state.owner) != (task.cron, task.tz, scope)
+
+
+def _scope_of(names: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]

@@ -52,6 +52,7 @@ class TaskDetail:
     slots: list[Slot]
     """The newest lines of the ledger."""
     leader: Leader | None
+    """Who dispatches it, or did last; None until a scheduler has armed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ async def task_detail(driver: Driver, name: str, count: int, declared: Sequence[
             islice(calendar.between(row.next.astimezone(UTC) - tick, datetime.max.replace(tzinfo=UTC)), count)
         )
     slots = await driver.schedule.slots(name, limit=SLOTS)
-    return TaskDetail(row, upcoming, slots, await driver.schedule.leader())
+    states = {state.task: state for state in await driver.schedule.states()}
+    return TaskDetail(row, upcoming, slots, states[name].leader if name in states else None)
 
 
 async def around(

@@ -27,7 +27,7 @@ class _Lead:
 
 @dataclass(slots=True)
 class _Tables:
-    lead: _Lead | None = None
+    leads: dict[str, _Lead] = field(default_factory=dict[str, _Lead])
     states: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     slots: dict[tuple[str, datetime], Slot] = field(default_factory=dict[tuple[str, datetime], Slot])
 
@@ -40,50 +40,57 @@ class MemorySchedule:
         self._transactions = transactions
         self._tables = _Tables()
 
-    async def lead(self, holder: str, *, lease: timedelta) -> Leader:
+    async def lead(self, holder: str, *, lease: timedelta, scope: str = "") -> Leader:
         with self._store.lock:
             now = self._store.now()
-            lead = self._tables.lead
+            lead = self._tables.leads.get(scope)
             if lead is None or lead.lease_until <= now:
-                lead = self._tables.lead = _Lead(holder, 1 if lead is None else lead.term + 1, now + lease)
+                lead = _Lead(holder, 1 if lead is None else lead.term + 1, now + lease)
+                self._tables.leads[scope] = lead
             elif lead.holder == holder:
                 lead.lease_until = now + lease
             return Leader(lead.holder, lead.term, lead.lease_until, now)
 
     async def resign(self, holder: str) -> None:
         with self._store.lock:
-            lead = self._tables.lead
-            if lead is not None and lead.holder == holder:
-                lead.lease_until = min(lead.lease_until, self._store.now())
+            for lead in self._tables.leads.values():
+                if lead.holder == holder:
+                    lead.lease_until = min(lead.lease_until, self._store.now())
 
     async def leader(self) -> Leader | None:
         with self._store.lock:
-            lead = self._tables.lead
-            return None if lead is None else Leader(lead.holder, lead.term, lead.lease_until, self._store.now())
+            latest = max(self._tables.leads.items(), key=lambda item: (item[1].lease_until, item[0]), default=None)
+            return None if latest is None else self._shown(latest[0])
 
     async def states(self) -> list[TaskState]:
         with self._store.lock:
-            return [state for _, state in sorted(self._tables.states.items())]
+            states = [state for _, state in sorted(self._tables.states.items())]
+            return [replace(state, leader=self._shown(state.owner)) for state in states]
 
     async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
         with self._store.lock:
-            if not self._leads(holder, term):
+            scope = self._scope(holder, term)
+            if scope is None:
                 return
             now = self._store.now()
             for task in tasks:
                 state = self._tables.states.get(task.task)
+                if state is not None and self._led_elsewhere(state, scope):
+                    continue
                 if state is None or (state.cron, state.tz) != (task.cron, task.tz):
                     fired = None if state is None else state.last_fired
-                    self._tables.states[task.task] = TaskState(task.task, task.cron, task.tz, now, now, fired, None)
-                elif state.retired:
-                    self._tables.states[task.task] = replace(state, retired=False)
+                    made = TaskState(task.task, task.cron, task.tz, now, now, fired, None)
+                else:
+                    made = replace(state, retired=False)
+                self._tables.states[task.task] = replace(made, owner=scope)
 
     async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
         with self._store.lock:
-            if self._leads(holder, term):
+            scope = self._scope(holder, term)
+            if scope is not None:
                 for task in tasks:
                     state = self._tables.states.get(task)
-                    if state is not None:
+                    if state is not None and not self._led_elsewhere(state, scope):
                         self._tables.states[task] = replace(state, retired=True)
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
@@ -130,8 +137,22 @@ class MemorySchedule:
         return len(gone)
 
     def _leads(self, holder: str, term: int) -> bool:
-        lead = self._tables.lead
-        return lead is not None and (lead.holder, lead.term) == (holder, term) and lead.lease_until > self._store.now()
+        return self._scope(holder, term) is not None
+
+    def _scope(self, holder: str, term: int) -> str | None:
+        """Where `holder` leads in that term; None when the term is over."""
+        now = self._store.now()
+        for scope, lead in self._tables.leads.items():
+            if (lead.holder, lead.term) == (holder, term) and lead.lease_until > now:
+                return scope
+        return None
+
+    def _led_elsewhere(self, state: TaskState, scope: str) -> bool:
+        return replace(state, leader=self._shown(state.owner)).owned_by_another(scope)
+
+    def _shown(self, scope: str) -> Leader | None:
+        lead = self._tables.leads.get(scope)
+        return None if lead is None else Leader(lead.holder, lead.term, lead.lease_until, self._store.now())
 
     def _file(self, dispatch: Dispatch, term: int, jobs: Sequence[Enqueued]) -> None:
         now = self._store.now()

@@ -219,6 +219,7 @@ class PostgresDriver:
     async def housekeep(self) -> None:
         await history.make_days_ahead(self._control, self._sql)
         await workers.forget(self._control, self._sql)
+        await self._schedule.forget_leaders()
 
     # -- hints and transactions ------------------------------------------------------------------------
     def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:

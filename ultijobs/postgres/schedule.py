@@ -19,6 +19,7 @@ __all__ = [
     "DECIDE",
     "FAULT",
     "FENCE",
+    "FORGET_LEADERS",
     "LEAD",
     "LEADER",
     "RESIGN",
@@ -32,14 +33,14 @@ __all__ = [
 # Who stands by writes nothing; who leads writes when a third of the lease is over.
 LEAD: Final = """\
 with known as materialized (
-  select holder, term, lease_until from {schema}.x_scheduler_leader where key = 'scheduler'),
+  select holder, term, lease_until from {schema}.x_scheduler_leader where key = 'scheduler' and scope = $3::text),
 taken as (
-  insert into {schema}.x_scheduler_leader as l (key, holder, term, lease_until)
-  select 'scheduler', $1::text, 1, now() + $2::interval
+  insert into {schema}.x_scheduler_leader as l (key, scope, holder, term, lease_until)
+  select 'scheduler', $3::text, $1::text, 1, now() + $2::interval
    where not exists (
      select from known where lease_until > now()
         and (holder <> $1::text or lease_until > now() + $2::interval * (2.0 / 3)))
-  on conflict (key) do update set holder = excluded.holder, lease_until = excluded.lease_until,
+  on conflict (key, scope) do update set holder = excluded.holder, lease_until = excluded.lease_until,
     term = case when l.lease_until > now() then l.term else l.term + 1 end
     where l.lease_until <= now() or l.holder = excluded.holder
   returning holder, term, lease_until)
@@ -52,32 +53,45 @@ update {schema}.x_scheduler_leader set lease_until = now()
  where key = 'scheduler' and holder = $1::text and lease_until > now()"""
 
 LEADER: Final = """\
-select holder, term, lease_until, now() as now from {schema}.x_scheduler_leader where key = 'scheduler'"""
+select holder, term, lease_until, now() as now from {schema}.x_scheduler_leader where key = 'scheduler'
+ order by lease_until desc, scope limit 1"""
 
 STATES: Final = """\
-select task, cron, tz, watermark, armed_at, last_fired, last_error, retired_at is not null as retired
-  from {schema}.x_scheduler_state order by task limit 10000"""
+select s.task, s.cron, s.tz, s.watermark, s.armed_at, s.last_fired, s.last_error, s.retired_at is not null as retired,
+       s.owner, l.holder, l.term, l.lease_until, now() as now
+  from {schema}.x_scheduler_state s
+  left join {schema}.x_scheduler_leader l on l.key = 'scheduler' and l.scope = s.owner
+ order by s.task limit 10000"""
 
 # Locked until the end of the transaction: whoever takes the lead over waits for it, and sees what it decided.
 FENCE: Final = """\
-select term from {schema}.x_scheduler_leader
+select scope from {schema}.x_scheduler_leader
  where key = 'scheduler' and holder = $1::text and term = $2::bigint and lease_until > now()
    for share"""
 
 ARM: Final = """\
-insert into {schema}.x_scheduler_state as s (task, cron, tz, watermark)
-select t.task, t.cron, t.tz, now() from unnest($1::text[], $2::text[], $3::text[]) t(task, cron, tz) order by t.task
-on conflict (task) do update set cron = excluded.cron, tz = excluded.tz, retired_at = null, updated_at = now(),
+insert into {schema}.x_scheduler_state as s (task, cron, tz, watermark, owner)
+select t.task, t.cron, t.tz, now(), $4::text
+  from unnest($1::text[], $2::text[], $3::text[]) t(task, cron, tz) order by t.task
+on conflict (task) do update set cron = excluded.cron, tz = excluded.tz, owner = excluded.owner, retired_at = null,
+  updated_at = now(),
   watermark = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.watermark else excluded.watermark end,
   armed_at = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.armed_at else now() end,
   last_error = case when (s.cron, s.tz) = (excluded.cron, excluded.tz) then s.last_error end
-  where (s.cron, s.tz) is distinct from (excluded.cron, excluded.tz) or s.retired_at is not null"""
+  where ((s.cron, s.tz, s.owner) is distinct from (excluded.cron, excluded.tz, excluded.owner)
+         or s.retired_at is not null)
+    and (s.owner = excluded.owner
+         or not exists (select from {schema}.x_scheduler_leader l
+                         where l.key = 'scheduler' and l.scope = s.owner and l.lease_until > now()))"""
 
 RETIRE: Final = """\
-update {schema}.x_scheduler_state set retired_at = now(), updated_at = now()
- where task = any($3::text[]) and retired_at is null
-   and exists (select from {schema}.x_scheduler_leader
-                where key = 'scheduler' and holder = $1::text and term = $2::bigint and lease_until > now())"""
+update {schema}.x_scheduler_state s set retired_at = now(), updated_at = now()
+  from {schema}.x_scheduler_leader me
+ where s.task = any($3::text[]) and s.retired_at is null
+   and me.key = 'scheduler' and me.holder = $1::text and me.term = $2::bigint and me.lease_until > now()
+   and (s.owner = me.scope
+        or not exists (select from {schema}.x_scheduler_leader l
+                        where l.key = 'scheduler' and l.scope = s.owner and l.lease_until > now()))"""
 
 SLOT: Final = """\
 insert into {schema}.x_schedule_slots (task, occurrence, outcome, reason, through, slots, term)
@@ -107,6 +121,12 @@ select task, occurrence, outcome, reason, through, slots, job_ids, term, decided
  order by occurrence desc, task desc limit $2::int"""
 
 
+FORGET_LEADERS: Final = """\
+delete from {schema}.x_scheduler_leader l
+ where l.key = 'scheduler' and l.lease_until < now() - interval '7 days'
+   and not exists (select from {schema}.x_scheduler_state s where s.owner = l.scope)"""
+
+
 class PostgresSchedule:
     """See `ScheduleStore`."""
 
@@ -116,9 +136,9 @@ class PostgresSchedule:
         self._sql: Final = sql
         self._enqueuer: Final = enqueuer
 
-    async def lead(self, holder: str, *, lease: timedelta) -> Leader:
+    async def lead(self, holder: str, *, lease: timedelta, scope: str = "") -> Leader:
         while True:
-            row = await self._control.fetchrow(self._sql(LEAD), holder, lease)
+            row = await self._control.fetchrow(self._sql(LEAD), holder, lease, scope)
             # No row: another took the empty place between our look and our insert.
             if row is not None:
                 return _leader(row)
@@ -131,16 +151,18 @@ class PostgresSchedule:
         return None if row is None else _leader(row)
 
     async def states(self) -> list[TaskState]:
-        return [TaskState(*row.values()) for row in await self._control.fetch(self._sql(STATES))]
+        return [_state(row) for row in await self._control.fetch(self._sql(STATES))]
 
     async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
         async with self._transactions.transaction() as connection:
-            if await self._leads(connection, holder, term):
+            scope = await connection.fetchval(self._sql(FENCE), holder, term)
+            if scope is not None:
                 await connection.execute(
                     self._sql(ARM),
                     [task.task for task in tasks],
                     [task.cron for task in tasks],
                     [task.tz for task in tasks],
+                    scope,
                 )
 
     async def retire(self, holder: str, term: int, tasks: Sequence[str]) -> None:
@@ -148,7 +170,7 @@ class PostgresSchedule:
 
     async def dispatch(self, holder: str, term: int, dispatch: Dispatch) -> Dispatched | None:
         async with self._transactions.transaction() as connection:
-            if not await self._leads(connection, holder, term):
+            if await connection.fetchval(self._sql(FENCE), holder, term) is None:
                 return None
             fresh = await connection.fetchval(
                 self._sql(SLOT), dispatch.task, dispatch.occurrence, dispatch.outcome.value, None, None, 1, term
@@ -165,15 +187,16 @@ class PostgresSchedule:
             )
             return Dispatched(tuple(jobs), fresh=bool(fresh))
 
+    async def forget_leaders(self) -> None:
+        """Removes leaders of long ago whose tasks have other owners by now."""
+        await self._control.fetch(self._sql(FORGET_LEADERS))
+
     async def fault(self, holder: str, term: int, task: str, error: str) -> None:
         await self._control.fetch(self._sql(FAULT), holder, term, task, error)
 
     async def slots(self, task: str | None = None, *, limit: int = 100) -> list[Slot]:
         rows = await self._control.fetch(self._sql(SLOTS), task, limit)
         return [_slot(row) for row in rows]
-
-    async def _leads(self, connection: Connection[Record], holder: str, term: int) -> bool:
-        return await connection.fetchval(self._sql(FENCE), holder, term) is not None
 
     async def _lapse(self, connection: Connection[Record], term: int, task: str, lapse: Lapse) -> None:
         await connection.fetch(
@@ -183,6 +206,21 @@ class PostgresSchedule:
 
 def _leader(row: Record) -> Leader:
     return Leader(row["holder"], row["term"], row["lease_until"], row["now"])
+
+
+def _state(row: Record) -> TaskState:
+    return TaskState(
+        task=row["task"],
+        cron=row["cron"],
+        tz=row["tz"],
+        watermark=row["watermark"],
+        armed_at=row["armed_at"],
+        last_fired=row["last_fired"],
+        last_error=row["last_error"],
+        retired=row["retired"],
+        owner=row["owner"],
+        leader=None if row["holder"] is None else _leader(row),
+    )
 
 
 def _slot(row: Record) -> Slot:

@@ -58,6 +58,28 @@ async def test_who_takes_the_lead_over_waits_for_a_dispatch_and_sees_what_it_dec
     assert await driver.schedule.dispatch("a", term, dispatch("k3")) is None
 
 
+async def test_a_task_that_passes_to_another_set_during_a_dispatch_fires_once(
+    driver: PostgresDriver, other: PostgresDriver, database: asyncpg.Connection
+):
+    term = (await driver.schedule.lead("a", lease=SHORT, scope="old")).term
+    await driver.schedule.arm("a", term, [Arming("digest", "* * * * *", "UTC")])
+    async with database.transaction():
+        await database.execute(
+            "insert into x_jobs (id, run_id, name, idempotency_key) values ($1, $1, 'send', 'k')", new_id()
+        )
+        standing = asyncio.create_task(driver.schedule.dispatch("a", term, dispatch("k")))
+        await eventually(lambda: database.fetchval("select lease_until < clock_timestamp() from x_scheduler_leader"))
+        later = (await other.schedule.lead("b", lease=timedelta(seconds=30), scope="new")).term
+        await other.schedule.arm("b", later, [Arming("digest", "* * * * *", "UTC")])
+        firing = asyncio.create_task(other.schedule.dispatch("b", later, dispatch("k2")))
+        assert not (await asyncio.wait({standing, firing}, timeout=0.2))[0]
+    first, second = await standing, await firing
+    assert first is not None
+    assert second is not None
+    assert (first.fresh, second.fresh) == (True, False)
+    assert await database.fetchval("select count(*) from x_jobs") == 1
+
+
 async def test_many_who_ask_at_once_make_one_leader(pg_url: str):
     drivers = [PostgresDriver(pg_url) for _ in range(6)]
     for each in drivers:

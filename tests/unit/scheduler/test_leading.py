@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from tests.support.eventually import eventually
 from tests.unit.scheduler.conftest import LEASE, MINUTE, World, every_minute, one_round, scan_of
@@ -98,22 +99,94 @@ async def test_the_end_of_summer_time_fires_once_whoever_leads(world: World):
     assert (await world.occurrences("nightly"))[1:] == ["2026-10-26T01:30:00"]
 
 
-async def test_a_task_that_is_declared_no_more_is_retired_and_made_up_for_when_it_is_back(world: World):
-    @task(cron="* * * * *", tz="UTC")
-    def other(occurrence):
-        return []
+def named(name: str) -> Any:
+    return every_minute(name=name)
 
-    before, after = await world.scheduler(every_minute()), await world.scheduler(other)
+
+async def test_a_task_that_is_declared_no_more_is_retired_and_made_up_for_when_it_is_back(world: World):
+    before = await world.scheduler(named("kept"), named("minutely"))
+    after = await world.scheduler(named("kept"))
     await one_round(before)
     await before.leave()
     await one_round(after)
     assert (await world.state("minutely")).retired
+    assert not (await world.state("kept")).retired
     await after.leave()
     world.passes(MINUTE)
     await one_round(before)
     await one_round(before)
     assert await world.occurrences("minutely") == ["2026-06-01T12:01:00"]
     assert not (await world.state("minutely")).retired
+
+
+async def test_applications_with_different_tasks_in_one_schema_do_not_wait_for_each_other(world: World):
+    shop, crm = await world.scheduler(named("shop")), await world.scheduler(named("crm"))
+    for _ in range(4):
+        for rounds in (shop, crm):
+            await one_round(rounds)
+        world.passes(MINUTE / 2)
+    for name in ("shop", "crm"):
+        assert await world.occurrences(name) == ["2026-06-01T12:01:00"]
+        assert not (await world.state(name)).retired
+    assert world.said("jobs.scheduler.leadership-lost") == []
+
+
+async def test_of_each_application_one_scheduler_leads(world: World):
+    apps = [[await world.scheduler(named(name)) for _ in range(2)] for name in ("shop", "crm")]
+    for first, second in apps:
+        await one_round(first)
+        await one_round(second)
+    world.passes(MINUTE / 3)
+    await asyncio.gather(*(one_round(rounds) for both in apps for rounds in both))
+    assert len(world.said("jobs.scheduler.leading")) == len(apps)
+
+
+async def test_an_application_that_is_down_keeps_its_tasks_late_and_after_a_day_they_are_gone(world: World):
+    shop, crm = await world.scheduler(named("shop")), await world.scheduler(named("crm"))
+    await one_round(shop)
+    await shop.leave()
+    world.passes(timedelta(hours=23))
+    await one_round(crm)
+    assert not (await world.state("shop")).retired
+    world.passes(timedelta(hours=2))
+    await one_round(crm)
+    assert (await world.state("shop")).retired
+    await one_round(shop)
+    await one_round(shop)
+    assert await world.occurrences("shop") == ["2026-06-02T13:00:00"]
+
+
+async def test_while_versions_overlap_each_task_has_one_leader_and_none_waits(world: World):
+    old = await world.scheduler(named("kept"))
+    new = await world.scheduler(named("kept"), named("added"))
+    await one_round(old)
+    await one_round(new)
+    world.passes(MINUTE)
+    await asyncio.gather(one_round(old), one_round(new))
+    world.passes(SECOND)
+    await asyncio.gather(one_round(old), one_round(new))
+    assert await world.occurrences("kept") == ["2026-06-01T12:01:00"]
+    assert await world.occurrences("added") == ["2026-06-01T12:01:00"]
+    assert len(world.said("jobs.scheduler.dispatched")) == 2
+    await old.leave()
+    world.passes(MINUTE)
+    await one_round(new)
+    await one_round(new)
+    assert await world.occurrences("kept") == ["2026-06-01T12:01:00", "2026-06-01T12:02:00"]
+
+
+async def test_a_changed_cron_counts_from_when_the_old_version_is_gone(world: World):
+    old = await world.scheduler(every_minute(name="kept", cron="* * * * *"))
+    new = await world.scheduler(every_minute(name="kept", cron="*/2 * * * *"), named("added"))
+    for _ in range(4):
+        for rounds in (old, new):
+            await one_round(rounds)
+        world.passes(MINUTE / 2)
+    assert (await world.state("kept")).cron == "* * * * *"
+    await old.leave()
+    await one_round(new)
+    assert (await world.state("kept")).cron == "*/2 * * * *"
+    assert await world.occurrences("kept") == ["2026-06-01T12:01:00"]
 
 
 async def test_a_scheduler_without_tasks_never_leads(world: World):

@@ -213,6 +213,7 @@ create table {schema}.x_scheduler_state (
   cron       text not null,
   tz         text not null,
   watermark  timestamptz not null,
+  owner      text collate "C" not null default '',
   armed_at   timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   last_fired timestamptz,
@@ -220,11 +221,14 @@ create table {schema}.x_scheduler_state (
   last_error text
 );
 
+-- One leader for each set of tasks that an application declares; `scope` tells the sets apart.
 create table {schema}.x_scheduler_leader (
-  key         text collate "C" primary key,
+  key         text collate "C" not null,
+  scope       text collate "C" not null default '',
   holder      text collate "C" not null,
   term        bigint not null default 1,
-  lease_until timestamptz not null
+  lease_until timestamptz not null,
+  primary key (key, scope)
 );
 
 create table {schema}.x_schedule_slots (
