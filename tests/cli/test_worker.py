@@ -121,12 +121,26 @@ def two(): ...
 """
 
 
+NO_SLOTS = """
+from ultijobs.memory import MemoryDriver
+
+class Plain(MemoryDriver):
+    keeps_slots = False
+
+"""
+
+
 @pytest.mark.parametrize(
     ("module", "code"),
     [
         (ONE.format(declared="") + TWIN + "app = App(jobs=[one, two])", "X_JOB_DUPLICATE"),
-        (ONE.format(declared=", concurrency=2") + "app = App(jobs=[one])", "X_JOB_CONCURRENCY_UNENFORCEABLE"),
-        (ONE.format(declared="") + "app = App(jobs=[one], limits=Limits(per_process=1))", "X_NOT_IMPLEMENTED"),
+        (
+            ONE.format(declared=", concurrency=2")
+            + TWIN.replace('"one"', '"two", concurrency=1')
+            + NO_SLOTS
+            + "app = App(jobs=[one, two], driver=Plain())",
+            "X_JOB_CONCURRENCY_UNENFORCEABLE",
+        ),
     ],
 )
 def test_an_application_that_cannot_be_kept_is_exit_4_by_its_code(shop: Shop, module: str, code: str) -> None:
@@ -134,6 +148,8 @@ def test_an_application_that_cannot_be_kept_is_exit_4_by_its_code(shop: Shop, mo
     done = shop.run("worker", "--json")
     assert done.code == 4, done.err
     assert done.json["findings"][0]["code"] == code
+    if code == "X_JOB_CONCURRENCY_UNENFORCEABLE":
+        assert "one, two" in done.json["findings"][0]["cause"]
 
 
 def test_a_missing_name_offers_the_app_that_is_there(shop: Shop) -> None:

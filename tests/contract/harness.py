@@ -109,6 +109,7 @@ class PostgresHarness(Harness):
             # A process remembers which streams there are for about a second; here no time passes by itself.
             if name in {"claim", "next_due"}:
                 driver._claimer._book._queues = frozenset()
+                driver._claimer._slots.forget()
 
         return recorded(driver, self._calls, before=look_again)
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.support.effects import effect, effect_sync
-from ultijobs import App, Context, Limits, RetryPolicy, Step, SyncStep, Terminal, current, job
+from ultijobs import App, Context, RetryPolicy, Step, SyncStep, Terminal, current, job
 
 FAST = RetryPolicy(attempts=3, backoff="fixed", delay="100ms", jitter=False)
 TWICE = RetryPolicy(attempts=2, backoff="fixed", delay="100ms", jitter=False)
@@ -257,9 +257,4 @@ def broken_context(services: None, ctx: Context[None]) -> None:
 context_app = App(jobs=[quick], context=broken_context)
 
 
-@job(Ask, idempotency_key=by_key, tenant="none", concurrency=1)
-async def one_at_a_time(input: Ask) -> None: ...
-
-
-capped_app = App(jobs=[quick, one_at_a_time])
-limited_app = App(jobs=[quick], limits=Limits(per_process=1))
+nowhere_app = App(jobs=[quick], schema="nowhere")

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ultijobs import Actor, App, Limits, Sizes, UltijobsError, job
+from ultijobs import Actor, App, Sizes, UltijobsError, Worker, job
 from ultijobs._definitions.ambient import current_application
-from ultijobs._definitions.unsupported import unsupported
 from ultijobs._queue.records import JobState
 from ultijobs.errors import (
     AppAmbiguous,
     DriverUnavailable,
     DurationInvalid,
     Invariant,
+    JobConcurrencyUnenforceable,
     JobDuplicate,
     NotImplementedYet,
     OutboxNoTx,
@@ -89,20 +89,14 @@ def test_an_argument_that_makes_no_sense_is_refused_naming_it(options):
         App(**options)
 
 
-def test_what_this_release_cannot_run_is_listed_by_name():
-    plain = App(driver=MemoryDriver())
-    assert unsupported(plain) == []
-    capped, other = mail_job(name="capped", concurrency=2), mail_job(name="also", concurrency=1)
-    app = App(
-        jobs=[capped, other, mail_job()],
-        limits=Limits(per_tenant=1),
-        outbox="postgresql://app-db",
-        driver=MemoryDriver(),
-    )
-    assert unsupported(app) == [
-        ("X_JOB_CONCURRENCY_UNENFORCEABLE", ["also", "capped"]),
-        ("X_NOT_IMPLEMENTED", ["limits"]),
-    ]
+async def test_caps_that_a_driver_cannot_keep_are_refused_naming_every_such_job():
+    class Plain(MemoryDriver):
+        keeps_slots = False
+
+    jobs = [mail_job(name="capped", concurrency=2), mail_job(name="also", concurrency=1), mail_job()]
+    with pytest.raises(JobConcurrencyUnenforceable, match="also, capped"):
+        await Worker(App(jobs=jobs, driver=Plain())).run_until_idle()
+    await Worker(App(jobs=jobs, driver=MemoryDriver())).run_until_idle()
 
 
 async def test_without_any_setting_opening_says_what_to_set(monkeypatch, tmp_path):

@@ -32,8 +32,9 @@ class Rate:
 class Limits:
     """How many jobs run at once: in one process, per queue, per tenant; and how often a tenant's jobs start.
 
-    What is at its limit is not claimed at all, so it takes no attempt and holds nobody up. Queues named in `fair` give
-    their tenants equal turns.
+    Each worker process counts for itself; what holds for the fleet is `@job(concurrency=…)`. What is at its limit is
+    not claimed at all, so it takes no attempt and holds nobody up. Queues named in `fair` give their tenants equal
+    turns.
     """
 
     per_process: int | None = None
@@ -55,6 +56,10 @@ class Limits:
             raise Invariant(f"Limits: fair is {self.fair!r}", fix="set fair= to a list of queue names")
         object.__setattr__(self, "per_queue", MappingProxyType(dict(self.per_queue)))
         object.__setattr__(self, "fair", tuple(checks.name(queue, "Limits: fair") for queue in self.fair))
+
+    def tells_tenants_apart(self, queue: str) -> bool:
+        """True when each tenant's jobs of the queue wait in a lane of their own."""
+        return self.per_tenant is not None or self.tenant_rate is not None or queue in self.fair
 
 
 @dataclass(frozen=True, slots=True)

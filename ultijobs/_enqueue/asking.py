@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from ultijobs import _settings
 from ultijobs._connect import driver_for
-from ultijobs._definitions.bounds import Sizes
+from ultijobs._definitions.bounds import Limits, Sizes
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._enqueue.opening import Opening
@@ -35,6 +35,8 @@ class Declarations(Protocol):
     @property
     def sizes(self) -> Sizes: ...
     @property
+    def limits(self) -> Limits: ...
+    @property
     def outbox(self) -> str | None: ...
     @property
     def schema(self) -> str: ...
@@ -48,6 +50,7 @@ class Asker:
         self._application: Final = weakref.ref(application)
         self._registry: Final = application.registry
         self._limit: Final = application.sizes.input
+        self._limits: Final = application.limits
         self._outbox: Final = None if application.outbox is None else _Outbox(application.outbox, application.schema)
         self._opening: Final = opening
         self._required: Final = required
@@ -123,7 +126,7 @@ class Asker:
             return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
 
     def _row(self, handle: JobHandle[Any], item: Any, asked: Wishes) -> NewJob:
-        return row(handle, item, asked, limit=self._limit, code_version=self._code_version)
+        return row(handle, item, asked, limit=self._limit, limits=self._limits, code_version=self._code_version)
 
 
 class _Outbox:

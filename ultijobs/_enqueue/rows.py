@@ -9,12 +9,14 @@ from typing import Any, Final, TypeVar, get_args
 
 from ultijobs._definitions import checks
 from ultijobs._definitions.actor import Actor
+from ultijobs._definitions.bounds import Limits
 from ultijobs._definitions.handle import JobHandle, Request
 from ultijobs._definitions.options import OnConflict
 from ultijobs._durations import Duration, parse
 from ultijobs._enqueue.payload import stored
 from ultijobs._ids import new_id
 from ultijobs._json import refuse_unstorable
+from ultijobs._queue.lanes import lane_of
 from ultijobs._queue.records import NewJob
 from ultijobs._retry import MOST_ATTEMPTS
 from ultijobs._tracing import traceparent
@@ -62,7 +64,13 @@ def wishes(what: str, options: Mapping[str, Any]) -> Wishes:
 
 
 def row(
-    handle: JobHandle[In], item: In | Request[In], asked: Wishes, *, limit: int, code_version: str | None
+    handle: JobHandle[In],
+    item: In | Request[In],
+    asked: Wishes,
+    *,
+    limit: int,
+    limits: Limits,
+    code_version: str | None,
 ) -> NewJob:
     """The row for one input; what a `Request` says for itself wins over what was asked for the whole call."""
     what = f"job {handle.name}"
@@ -91,7 +99,12 @@ def row(
         tenant_id=tenant,
         max_attempts=handle.retry.attempts if max_attempts is None else max_attempts,
         priority=handle.priority if priority is None else priority,
-        lane="" if handle.concurrency is None else f"n:{handle.name}",
+        lane=lane_of(
+            handle.name,
+            tenant,
+            capped=handle.concurrency is not None,
+            by_tenant=limits.tells_tenants_apart(handle.queue),
+        ),
         unique=handle.unique,
         delay=delay,
         run_at=run_at,

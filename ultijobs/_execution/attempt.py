@@ -110,7 +110,7 @@ class Attempt:
             if self._deadlines.given_up(now):
                 return None
             late = JobTimeout.code if self._deadlines.abandoned(now) else None
-        return Beat(self.job.id, self.job.lease_no, self.step, self._context.last_progress, late)
+        return Beat(self.job.id, self.job.lease_no, self.step, self._context.last_progress, late, self.job.lane)
 
     def check(self) -> None:
         """Acts on what is due: expires steps, cancels the body, logs one that is abandoned or ignores its cancel."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -15,6 +15,7 @@ from ultijobs._queue.health import Health
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
     ActResult,
+    Allowance,
     AttemptRecord,
     Beat,
     BeatAnswer,
@@ -47,6 +48,7 @@ from ultijobs._queue.views import (
     JobRow,
     LeaseRow,
     QueueRow,
+    SlotRow,
     Sort,
     Stats,
     Tally,
@@ -117,6 +119,10 @@ class InspectionStore(Protocol):
         ...
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]: ...
+    async def slots(self, name: str, *, limit: int = 200) -> list[SlotRow]:
+        """The slots of a capped name that claims hold, in their order."""
+        ...
+
     async def workers(self) -> list[WorkerRow]: ...
     async def catalog(self, kind: str | None = None) -> list[CatalogEntry]: ...
     async def activity(self, *, after: UUID | None = None, limit: int = 100) -> list[ActivityRow]: ...
@@ -132,6 +138,11 @@ class Driver(Protocol):
     @property
     def url(self) -> str:
         """Where it is, without any password."""
+        ...
+
+    @property
+    def keeps_slots(self) -> bool:
+        """True when claims keep to the caps of the fleet; else a worker refuses jobs that declare one."""
         ...
 
     @property
@@ -172,7 +183,11 @@ class Driver(Protocol):
         ...
 
     async def claim(self, ask: ClaimAsk) -> list[ClaimedJob]:
-        """Claims due rows in claim order (priority, run_at, id); each gets a new, never reused lease number."""
+        """Claims due rows in claim order (priority, run_at, id); each gets a new, never reused lease number.
+
+        Of several lanes the one with the oldest row comes first; in a fair queue they take turns. What a cap or an
+        allowance holds back is not touched. A slot that is taken is held until the claim ends, however it does.
+        """
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -192,8 +207,26 @@ class Driver(Protocol):
         """
         ...
 
-    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
-        """How long until the next row of these becomes due; None when there is none. Bounded, may be early."""
+    async def next_due(
+        self,
+        queues: Sequence[str],
+        names: Sequence[str],
+        *,
+        caps: Collection[str] = (),
+        tenants: Allowance | None = None,
+    ) -> timedelta | None:
+        """How long until the next row of these becomes due; None when there is none. Bounded, may be early.
+
+        What is due already and held back by a cap or by its tenant's allowance does not count.
+        """
+        ...
+
+    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+        """Moves waiting rows of `names` into the lanes of those in `caps`, or out of the lane of one that is not.
+
+        They were enqueued under another declaration; until they are filed nobody claims them. Answers how many were
+        moved, a bounded number at a time.
+        """
         ...
 
     # -- steps -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ultijobs._queue.telling import CatalogEntry, Signal, SignalKind, WorkerBeat
 __all__ = [
     "LIVE",
     "ActResult",
+    "Allowance",
     "AttemptRecord",
     "Beat",
     "BeatAnswer",
@@ -135,6 +136,17 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many more jobs of a tenant may start: `left`, or `most` for one that is not in it."""
+
+    most: int
+    left: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def of(self, tenant: str) -> int:
+        return self.left.get(tenant, self.most)
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimAsk:
     """What a worker can start now: free slots per queue (tried in this order), `limit` over all of them."""
 
@@ -145,6 +157,12 @@ class ClaimAsk:
     lease: timedelta
     skip: frozenset[UUID] = frozenset()
     """Jobs that this process handed back as unreadable; at most a few."""
+    caps: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of `names`, those that run at most so often at once in the fleet: each claim of one takes a slot."""
+    tenants: Allowance | None = None
+    """None: tenants are not limited here."""
+    fair: frozenset[str] = frozenset()
+    """Queues whose lanes take turns."""
 
 
 # Not frozen, as what is made for each job and step: setting the fields would cost more than all else a claim costs.
@@ -226,6 +244,8 @@ class Beat:
     step: str | None = None
     progress: Progress | None = None
     error_code: str | None = None
+    lane: str = ""
+    """The job's lane: of one with a cap the slot is renewed too."""
 
 
 class BeatAnswer(StrEnum):

@@ -20,6 +20,7 @@ __all__ = [
     "JobRow",
     "LeaseRow",
     "QueueRow",
+    "SlotRow",
     "Sort",
     "Stats",
     "Tally",
@@ -189,6 +190,17 @@ class LeaseRow:
     lease_until: datetime
     expired: bool
     progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRow:
+    """A slot of a name with a cap in the fleet, and the claim that holds it."""
+
+    slot: int
+    job_id: UUID
+    worker_id: str | None
+    started_at: datetime
+    lease_until: datetime
 
 
 @dataclass(frozen=True, slots=True)

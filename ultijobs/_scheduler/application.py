@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from ultijobs import _settings
 from ultijobs._definitions.ambient import Application as Ambient
-from ultijobs._definitions.bounds import Retention, Sizes
+from ultijobs._definitions.bounds import Limits, Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._metrics.metrics import Metrics
@@ -31,6 +31,8 @@ class Application(Ambient, Protocol):
     def metrics(self) -> Metrics: ...
     @property
     def sizes(self) -> Sizes: ...
+    @property
+    def limits(self) -> Limits: ...
     @property
     def redact(self) -> Sequence[str]: ...
     @property

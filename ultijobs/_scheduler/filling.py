@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ultijobs._definitions.bounds import Limits
 from ultijobs._definitions.handle import Request
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.task import TaskHandle
@@ -25,6 +26,7 @@ def jobs_of(
     registry: Registry,
     *,
     limit: int,
+    limits: Limits,
     code_version: str | None,
 ) -> tuple[NewJob, ...]:
     """Rows whose keys begin with the task and the slot, due at the occurrence unless a request says another time.
@@ -44,7 +46,7 @@ def jobs_of(
         if request.delay is not None:
             delay = parse(request.delay, what=f"task {task.name}: delay of {request.handle.name}")
             request = replace(request, delay=None, run_at=slot + delay)  # noqa: PLW2901 - the same request, absolute
-        job = row(request.handle, request, asked, limit=limit, code_version=code_version)
+        job = row(request.handle, request, asked, limit=limit, limits=limits, code_version=code_version)
         key = f"{prefix}{job.idempotency_key}"
         jobs.append(replace(job, idempotency_key=key, enqueued_by=f"task:{task.name}"))
     return tuple(jobs)

@@ -91,6 +91,7 @@ class Firing:
             await self._ask(task, occurrence),
             self._app.registry,
             limit=self._app.sizes.input,
+            limits=self._app.limits,
             code_version=self._code_version,
         )
         done = await self._store.dispatch(

@@ -16,7 +16,6 @@ from ultijobs._definitions.bounds import Limits, Retention, Sizes
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
-from ultijobs._definitions.unsupported import unsupported
 from ultijobs._execution.classify import Classifier
 from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import Report
@@ -30,9 +29,9 @@ from ultijobs._steps.store import StepStore
 from ultijobs._steps.threads import Threads
 from ultijobs._worker.heartbeat import Identity
 from ultijobs._worker.settings import Settings
-from ultijobs.errors import CATALOGUE, JobConcurrencyUnenforceable, NotImplementedYet, Retry
+from ultijobs.errors import JobConcurrencyUnenforceable, Retry
 
-__all__ = ["Application", "catalogue_of", "handlers_of", "host_of", "identity_of", "refuse_unsupported"]
+__all__ = ["Application", "catalogue_of", "handlers_of", "host_of", "identity_of", "refuse_unkept_caps"]
 
 
 class Application(Ambient, Protocol):
@@ -68,17 +67,15 @@ class Application(Ambient, Protocol):
     async def close(self) -> None: ...
 
 
-def refuse_unsupported(app: Application) -> None:
-    """Raises for declarations that this release would otherwise ignore."""
-    for code, names in unsupported(app):
-        listed = ", ".join(names)
-        if code == JobConcurrencyUnenforceable.code:
-            raise JobConcurrencyUnenforceable(
-                f"a fleet cap is declared by {listed}, and no driver keeps one yet",
-                fix=f"remove concurrency= from {listed}",
-            )
-        error = CATALOGUE.get(code, NotImplementedYet)
-        raise error(f"the application declares what this release does not run: {listed}", fix=f"remove {listed}")
+def refuse_unkept_caps(app: Application) -> None:
+    """Raises `JobConcurrencyUnenforceable`, naming every job with a cap that the driver cannot keep."""
+    capped = [name for name, handle in app.registry.jobs.items() if handle.concurrency is not None]
+    if capped and not app.driver.keeps_slots:
+        listed = ", ".join(capped)
+        raise JobConcurrencyUnenforceable(
+            f"a cap of the fleet is declared by {listed}, and {app.driver.url} has no slots to keep it with",
+            fix=f"remove concurrency= from {listed}",
+        )
 
 
 def identity_of(app: Application, settings: Settings) -> Identity:
@@ -102,7 +99,7 @@ def identity_of(app: Application, settings: Settings) -> Identity:
         environment=around.environment,
         queues=queues,
         names=names,
-        concurrency=settings.concurrency,
+        concurrency=min(settings.concurrency, app.limits.per_process or settings.concurrency),
         lease=settings.lease,
     )
 

@@ -1,15 +1,17 @@
-"""What a worker does besides jobs, once a minute: days ahead, crash policies, ended passes, names nobody runs."""
+"""What a worker does besides jobs, once a minute: days ahead, others' declarations, ended passes, unserved names."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+from collections.abc import Callable
 from typing import Final
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
 from ultijobs._service.trouble import Trouble
+from ultijobs._worker.caps import Caps
 from ultijobs._worker.heartbeat import Identity
 from ultijobs._worker.policies import catalogue_policies
 from ultijobs._worker.reaper import Reaper
@@ -25,11 +27,22 @@ ABSENT: Final = frozenset({"gone", "drained"})
 class Chores:
     """A chore that fails is told and tried again with the next round."""
 
-    def __init__(self, driver: Driver, *, identity: Identity, reaper: Reaper, trouble: Trouble) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        identity: Identity,
+        reaper: Reaper,
+        caps: Caps,
+        trouble: Trouble,
+        filed: Callable[[], None],
+    ) -> None:
         self._driver = driver
         self._identity = identity
         self._reaper = reaper
+        self._caps = caps
         self._trouble = trouble
+        self._filed = filed
 
     async def run(self) -> None:
         rounds = 0
@@ -42,7 +55,10 @@ class Chores:
             await asyncio.sleep(EVERY * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
 
     async def _round(self, *, housekeeping: bool) -> None:
-        self._reaper.learn(catalogue_policies(await self._driver.inspect.catalog()))
+        catalogue = await self._driver.inspect.catalog()
+        self._reaper.learn(catalogue_policies(catalogue))
+        if await self._caps.keep(catalogue):
+            self._filed()
         await self._driver.backfills.reconcile()
         await self._warn_of_unserved()
         if housekeeping:

@@ -16,7 +16,9 @@ from ultijobs._coalesce import Backoff
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimAsk, ClaimedJob
 from ultijobs._service.trouble import Trouble
+from ultijobs._worker.caps import Caps
 from ultijobs._worker.due import NextDue
+from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.renewal import margin_of
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
@@ -55,7 +57,8 @@ class Claimer:
         worker_id: str,
         queues: Sequence[str],
         names: Sequence[str],
-        concurrency: int,
+        limiter: Limiter,
+        caps: Caps,
         lease: timedelta,
         poll: timedelta,
         settler: Settler,
@@ -67,7 +70,8 @@ class Claimer:
         self._worker_id = worker_id
         self._queues = list(queues)
         self._names = tuple(names)
-        self._concurrency = concurrency
+        self._limiter = limiter
+        self._caps = caps
         self._lease = lease
         self._good_for = lease.total_seconds() - margin_of(lease)
         self._poll = poll.total_seconds()
@@ -76,24 +80,25 @@ class Claimer:
         self._trouble = trouble
         self._start = start
         self._backoff = Backoff(first=0.1, most=1.0)
-        self._enough = max(1, math.ceil(concurrency * ENOUGH))
+        self._enough = max(1, math.ceil(limiter.most * ENOUGH))
         self._wake = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
-        self._running = 0
         self._hungry = True
+        self._opens: float | None = None
+        """When the rate of a tenant lets it start again."""
         self._hints = 0
         self._stopping = False
         self._held: set[Hold] = set()
-        self._due = NextDue(lambda: driver.next_due(self._queues, self._names), self._poll)
+        self._due = NextDue(self._next_due, self._poll)
         self._left_alone: dict[UUID, None] = {}
 
     @property
     def running(self) -> int:
-        return self._running
+        return len(self._limiter)
 
     @property
     def free(self) -> int:
-        return self._concurrency - self._running
+        return self._limiter.free
 
     @property
     def claiming(self) -> bool:
@@ -117,9 +122,11 @@ class Claimer:
         if len(self._left_alone) > MOST_LEFT_ALONE:
             del self._left_alone[next(iter(self._left_alone))]
 
-    def slot_freed(self) -> None:
-        self._running -= 1
-        if self.free >= self._enough or not self._running:
+    def slot_freed(self, job: ClaimedJob) -> None:
+        """The job has ended; telling it twice makes no second slot."""
+        if self._limiter.ended(job.lease_no):
+            self._hungry = True
+        if self.free >= self._enough or not self.running:
             self._wake.set()
         elif self._hungry and self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
@@ -157,9 +164,9 @@ class Claimer:
         while not self._stopping:
             while self._hungry and self.free and not self._stopping:
                 await self.claim()
-            if not self._running and not self._settler.pending and not self._hungry:
+            if not self.running and not self._settler.pending and not self._hungry:
                 return
-            if self._running:
+            if self.running:
                 await self._nap(self._poll)
             else:
                 await self._settler.drained()
@@ -167,15 +174,24 @@ class Claimer:
 
     async def claim(self) -> int:
         """One claim for all free slots; how many rows it brought."""
-        await self._settler.below(self._concurrency + BACKLOG)
+        await self._settler.below(self._limiter.most + BACKLOG)
         if self._stopping:
             return 0
         free = min(self.free, MOST)
         hints = self._hints
         if len(self._queues) > 1:
             self._queues.append(self._queues.pop(0))
-        queues = dict.fromkeys(self._queues, free)
-        ask = ClaimAsk(self._worker_id, queues, self._names, free, self._lease, frozenset(self._left_alone))
+        ask = ClaimAsk(
+            self._worker_id,
+            self._limiter.queues(self._queues, free),
+            self._names,
+            free,
+            self._lease,
+            frozenset(self._left_alone),
+            self._caps.current,
+            self._limiter.tenants(),
+            self._limiter.fair,
+        )
         self._hungry = False
         sent = time.monotonic()
         jobs = await self._driver.claim(ask)
@@ -187,7 +203,7 @@ class Claimer:
             self._tally.claimed()
             for job in jobs:
                 self._tally.started(job.queue, job.claimed_at - job.run_at)
-            self._running += len(jobs)
+            self._limiter.started(jobs)
             self._start(jobs, (jobs[0].sent or sent) + self._good_for)
         else:
             self._due.changed()
@@ -202,22 +218,36 @@ class Claimer:
                 return True
             if free and not self._hungry:
                 await self._learn_due()
-                wake_at = poll_at if self._due.at is None else min(poll_at, self._due.at)
+                self._opens = min(
+                    (at for at in (self._opens, self._limiter.opens_at()) if at is not None), default=None
+                )
+                wake_at = min(at for at in (poll_at, self._due.at, self._opens) if at is not None)
                 wait = wake_at - time.monotonic()
                 if wait > 0:
                     await self._nap(wait)
                 else:
-                    self._due.pass_by(time.monotonic())
+                    self._pass_by(time.monotonic())
                     self._hungry = True
             else:
                 await self._nap(None)
         return False
+
+    async def _next_due(self) -> timedelta | None:
+        return await self._driver.next_due(
+            self._queues, self._names, caps=self._caps.current, tenants=self._limiter.tenants()
+        )
 
     async def _learn_due(self) -> None:
         try:
             await self._due.learn()
         except Exception as error:  # noqa: BLE001 - the poll finds what is due all the same
             self._trouble.failed("jobs.worker.tick-failed", "asking for the next due job", error)
+
+    def _pass_by(self, now: float) -> None:
+        """Forgets times that have come."""
+        self._due.pass_by(now)
+        if self._opens is not None and self._opens <= now:
+            self._opens = None
 
     def _gathered(self) -> None:
         self._gathering = None

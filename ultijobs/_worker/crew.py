@@ -15,8 +15,10 @@ from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import ClaimedJob, Outcome, Reaped, Settlement, Signal, SignalKind, WorkerOrder
 from ultijobs._service.trouble import Trouble
+from ultijobs._worker.caps import Caps
 from ultijobs._worker.chores import Chores
 from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.deliverer import Deliverer
@@ -24,6 +26,7 @@ from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster, begun, outcome_of
 from ultijobs._worker.heartbeat import Heartbeat, Identity
 from ultijobs._worker.keeper import LeaseKeeper
+from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.losses import Losses
 from ultijobs._worker.observing import Ended, Observer
 from ultijobs._worker.policies import crash_policies
@@ -51,6 +54,8 @@ class Crew:
         handlers: Iterable[Handler],
         identity: Identity,
         settings: Settings,
+        limiter: Limiter,
+        caps: Caps,
         trouble: Trouble,
         metrics: Metrics,
         host: Callable[[CoalescedSteps], Host],
@@ -91,7 +96,8 @@ class Crew:
             worker_id=identity.worker_id,
             queues=identity.queues,
             names=identity.names,
-            concurrency=settings.concurrency,
+            limiter=limiter,
+            caps=caps,
             lease=settings.lease,
             poll=settings.poll,
             settler=self.settler,
@@ -127,7 +133,10 @@ class Crew:
             self.heartbeat.beat,
             self._leases_kept,
         )
-        self.chores = Chores(driver, identity=identity, reaper=self.reaper, trouble=trouble)
+        self.caps = caps
+        self.chores = Chores(
+            driver, identity=identity, reaper=self.reaper, caps=caps, trouble=trouble, filed=self.claimer.hint
+        )
 
     def signalled(self, signal: Signal) -> None:
         """Takes a hint of the driver."""
@@ -200,7 +209,7 @@ class Crew:
         loop = asyncio.get_running_loop()
         for flight in flights:
             if self.closing:
-                self.claimer.slot_freed()
+                self.claimer.slot_freed(flight.job)
                 self.hand_back(flight)
             else:
                 self._flying.add(flight)
@@ -232,7 +241,7 @@ class Crew:
             self._flying.discard(flight)
             if self.heartbeat.paused and not self._flying:
                 self.heartbeat.hurry()
-            self.claimer.slot_freed()
+            self.claimer.slot_freed(flight.job)
             self.tally.ran(flight.job.queue, time.monotonic() - began)
             self.tally.replayed(flight.body.replayed)
             if settlement is not None:
@@ -268,6 +277,8 @@ class Crew:
             self._observer(Ended(flight.job, outcome, settlement, flight.body.error, executed, replayed))
 
     def _landed(self, settlement: Settlement) -> None:
+        if capped_name(settlement.lane) is not None:
+            self.claimer.hint()
         if settlement.outcome not in GIVES_A_DUE_TIME:
             return
         if settlement.delay or settlement.outcome is Outcome.SUSPENDED:

@@ -30,10 +30,12 @@ from ultijobs._worker.application import (
     handlers_of,
     host_of,
     identity_of,
-    refuse_unsupported,
+    refuse_unkept_caps,
 )
+from ultijobs._worker.caps import Caps, declared_caps
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
+from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.observing import Observer
 from ultijobs._worker.settings import settings
 from ultijobs._worker.upkeep import Upkeep
@@ -107,8 +109,8 @@ class Worker:
         """Works until `stop`, SIGTERM or ctrl-c; a second signal hands back at once and raises `KeyboardInterrupt`.
 
         Cancelled, it hands back at once too. Waits for a database that is away. Raises `SchemaOutdated` for tables that
-        do not fit this release, `NotImplementedYet` or `JobConcurrencyUnenforceable` for declarations that cannot be
-        kept; then nothing was claimed.
+        do not fit this release, `JobConcurrencyUnenforceable` for caps that the driver cannot keep; then nothing was
+        claimed.
         """
         parent = os.environ.get(PARENT_FD)
         with self._stop.on_signals(), on_parent_death(self._stop, None if parent is None else int(parent)):
@@ -138,6 +140,7 @@ class Worker:
                 await crew.settler.drained()
 
     async def _until_idle(self, crew: Crew) -> None:
+        await crew.caps.keep(await self._app.driver.inspect.catalog("job"))
         while self._stop.stage is Stop.NO:
             await crew.reaper.once()
             await crew.deliverer.once()
@@ -150,7 +153,7 @@ class Worker:
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> Crew | None:
         """Opens everything in the order in which the stack closes it; None when the stop came first."""
-        refuse_unsupported(self._app)
+        refuse_unkept_caps(self._app)
         if not await self._opened(stack):
             return None
         app, driver = self._app, self._app.driver
@@ -171,6 +174,13 @@ class Worker:
             handlers_of(app),
             identity,
             self._settings,
+            Limiter(app.limits, concurrency=self._settings.concurrency),
+            Caps(
+                driver,
+                queues=identity.queues,
+                names=identity.names,
+                declared=declared_caps(app.registry.jobs.values(), identity.names),
+            ),
             self._trouble,
             app.metrics,
             lambda steps: host_of(app, self._settings, loop, threads, services, steps),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nsmallest
 from uuid import UUID
 
+from ultijobs._queue.lanes import Division, capped_name, lane_of, tenant_of
 from ultijobs._queue.records import (
+    Allowance,
     ClaimAsk,
     ClaimedJob,
     CrashPolicy,
@@ -20,9 +22,9 @@ from ultijobs._queue.records import (
 )
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
-from ultijobs.memory._waiting import CAPPED
+from ultijobs.memory._waiting import Stream
 
-__all__ = ["any_lapsed", "claim", "next_due", "reap"]
+__all__ = ["any_lapsed", "claim", "file", "next_due", "reap"]
 
 _LEASE_LOST = "X_JOB_LEASE_LOST"
 _MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
@@ -30,21 +32,26 @@ _MAX_ATTEMPTS = "X_JOB_MAX_ATTEMPTS"
 
 def claim(store: Store, ask: ClaimAsk) -> list[ClaimedJob]:
     now = store.now()
-    picked: list[Row] = []
-    for queue, slots in ask.queues.items():
-        wanted = min(slots, ask.limit - len(picked))
-        if wanted <= 0 or store.pause_of(queue, now) is not None:
-            continue
-        picked += store.waiting.take(queue, ask.names, now=now, limit=wanted, skip=ask.skip)
-    picked.sort(key=_order)
-    return [_take(store, row, ask, now) for row in picked]
+    queues = [queue for queue in ask.queues if store.pause_of(queue, now) is None]
+    division = Division(ask, store.waiting.streams(queues, now), store.turns)
+    taken: list[ClaimedJob] = []
+    while (found := division.next()) is not None:
+        got: list[ClaimedJob] = []
+        for stream, most in zip(found.streams, found.most, strict=True):
+            limit = min(most, division.free(stream.queue) - sum(job.queue == stream.queue for job in got))
+            got += _from(store, stream, ask, min(limit, division.limit - len(got)), found.blocked, now)
+        division.took(found, got)
+        taken += got
+    return sorted(taken, key=_claim_order)
 
 
-def next_due(store: Store, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+def next_due(
+    store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str], tenants: Allowance | None
+) -> timedelta | None:
     now = store.now()
     dues: list[datetime] = []
     for row in store.jobs.values():
-        if not row.claimable or row.queue not in queues or row.name not in names or row.lane.startswith(CAPPED):
+        if not row.claimable or row.queue not in queues or not _may_come(row, names, caps, tenants, now):
             continue
         pause = store.pause_of(row.queue, now)
         if pause is None:
@@ -61,6 +68,29 @@ def any_lapsed(store: Store) -> bool:
     )
 
 
+def _may_come(row: Row, names: Sequence[str], caps: Collection[str], tenants: Allowance | None, now: datetime) -> bool:
+    """False too for what is due and may be held back by a cap or an allowance."""
+    capped, tenant = capped_name(row.lane), tenant_of(row.lane)
+    if row.name not in names or (capped in caps) != (row.name in caps) or (capped is not None and capped not in caps):
+        return False
+    if row.run_at > now:
+        return True
+    return capped is None and (tenants is None or tenant is None or tenants.of(tenant) > 0)
+
+
+def file(store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+    moved = 0
+    for row in store.jobs.values():
+        if not row.claimable or row.queue not in queues or row.name not in names:
+            continue
+        lane = lane_of(row.name, tenant_of(row.lane), capped=row.name in caps, by_tenant=True)
+        if lane != row.lane:
+            row.lane = lane
+            store.waiting.add(row)
+            moved += 1
+    return moved
+
+
 def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[Reaped]:
     now = store.now()
     lapsed = [row for row in store.jobs.values() if row.lease_until is not None and row.lease_until < now]
@@ -75,12 +105,32 @@ def _orphaned(store: Store) -> list[UUID]:
     return [ahead for ahead in store.followers if (row := store.jobs.get(ahead)) is None or not row.live]
 
 
-def _order(row: Row) -> tuple[int, datetime, UUID]:
-    return (-row.priority, row.run_at, row.id)
+def _claim_order(job: ClaimedJob) -> tuple[int, datetime, UUID]:
+    return (-job.priority, job.run_at, job.id)
 
 
 def _by_lapse(row: Row) -> tuple[datetime | None, UUID]:
     return (row.lease_until, row.id)
+
+
+def _from(
+    store: Store, stream: Stream, ask: ClaimAsk, limit: int, blocked: Sequence[str], now: datetime
+) -> list[ClaimedJob]:
+    capped = capped_name(stream.lane)
+    names = [name for name in ask.names if name not in ask.caps] if capped is None else [capped]
+    slots = None if capped is None else store.slots.free(capped, ask.caps[capped])
+    rows = store.waiting.take(
+        stream,
+        names,
+        now=now,
+        limit=limit if slots is None else min(limit, len(slots)),
+        skip=ask.skip,
+        blocked=blocked,
+    )
+    jobs = [_take(store, row, ask, now) for row in rows]
+    for slot, row in zip(slots or (), rows, strict=False):
+        store.slots.take(slot, row)
+    return jobs
 
 
 def _take(store: Store, row: Row, ask: ClaimAsk, now: datetime) -> ClaimedJob:

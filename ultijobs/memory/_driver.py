@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from uuid import UUID
@@ -11,6 +11,7 @@ from ultijobs._clock import SYSTEM_CLOCK, Clock
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.records import (
     ActResult,
+    Allowance,
     CatalogEntry,
     ClaimAsk,
     ClaimedJob,
@@ -65,6 +66,10 @@ class MemoryDriver:
     @property
     def url(self) -> str:
         return "memory:"
+
+    @property
+    def keeps_slots(self) -> bool:
+        return True
 
     @property
     def outbox(self) -> MemoryOutbox:
@@ -129,9 +134,20 @@ class MemoryDriver:
         with self._store.lock:
             return _claims.reap(self._store, {policy.name: policy for policy in policies}, limit)
 
-    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+    async def next_due(
+        self,
+        queues: Sequence[str],
+        names: Sequence[str],
+        *,
+        caps: Collection[str] = (),
+        tenants: Allowance | None = None,
+    ) -> timedelta | None:
         with self._store.lock:
-            return _claims.next_due(self._store, queues, names)
+            return _claims.next_due(self._store, queues, names, caps, tenants)
+
+    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+        with self._store.lock:
+            return _claims.file(self._store, queues, names, caps)
 
     # -- steps -----------------------------------------------------------------------------------------
     async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:

@@ -16,6 +16,7 @@ from ultijobs._queue.views import (
     JobRow,
     LeaseRow,
     QueueRow,
+    SlotRow,
     Sort,
     Stats,
     Tally,
@@ -139,6 +140,10 @@ class MemoryInspection:
             now = self._store.now()
             held = [lease_row(row, now) for row in self._store.jobs.values() if row.lease_until is not None]
             return sorted(held, key=lambda lease: (lease.lease_until, lease.id))[:limit]
+
+    async def slots(self, name: str, *, limit: int = 200) -> list[SlotRow]:
+        with self._store.lock:
+            return self._store.slots.holders(name)[:limit]
 
     async def workers(self) -> list[WorkerRow]:
         with self._store.lock:

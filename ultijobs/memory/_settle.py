@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import JobState, Outcome, Settlement, SignalKind, Verdict
 from ultijobs.memory._fates import fate_of
 from ultijobs.memory._rows import Row
@@ -60,7 +61,7 @@ def _apply(store: Store, row: Row, given: Settlement, now: datetime) -> None:
             _keep_error(row, given)
             _wait_again(row, "ready", now + given.delay, now)
     store.waiting.add(row)
-    if row.state == "ready":
+    if row.state == "ready" or capped_name(row.lane) is not None:
         store.signals.send(SignalKind.QUEUE, row.queue)
 
 

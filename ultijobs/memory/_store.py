@@ -9,6 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ultijobs._clock import Clock
+from ultijobs._queue.lanes import Turns, capped_name
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
@@ -21,6 +22,7 @@ from ultijobs._queue.records import (
 from ultijobs._queue.views import ActivityRow
 from ultijobs.memory._rows import Key, Pause, Row, StoredEvent, Worker, gone
 from ultijobs.memory._signals import Signals
+from ultijobs.memory._slots import Slots
 from ultijobs.memory._waiting import Waiting
 
 __all__ = ["Store"]
@@ -51,6 +53,8 @@ class Store:
     activity: dict[UUID, ActivityRow] = field(default_factory=dict[UUID, ActivityRow])
     lease_no: int = 0
     signals: Signals = field(default_factory=Signals)
+    slots: Slots = field(default_factory=Slots)
+    turns: Turns = field(default_factory=Turns)
     waiting: Waiting = field(init=False)
     """Those of `jobs` that can be claimed, now or later."""
 
@@ -82,6 +86,7 @@ class Store:
         row.updated_at = now
         row.behind = None
         row.release()
+        self.slot_freed(row)
         if state in {JobState.DONE, JobState.CANCELLED}:
             del self.jobs[row.id]
             self.done[row.id] = row
@@ -103,6 +108,11 @@ class Store:
         for name in self.steps.pop(row.run_id, {}):
             self.taken.pop((row.run_id, name), None)
         self.attempts.pop(row.run_id, None)
+
+    def slot_freed(self, row: Row) -> None:
+        """Tells whoever waits for the slot that a claim of `row` held."""
+        if capped_name(row.lane) is not None:
+            self.signals.send(SignalKind.QUEUE, row.queue)
 
     def free_twins(self, ended: UUID, now: datetime) -> None:
         """Lets those be claimed that waited for `ended`."""

@@ -11,28 +11,35 @@ from uuid import UUID
 
 from ultijobs.memory._rows import Row
 
-__all__ = ["CAPPED", "Waiting"]
+__all__ = ["Stream", "Waiting"]
 
-CAPPED = "n:"
-"""Lanes that begin so belong to jobs with a cap across the fleet; only who holds a slot may claim from them."""
+_Place: TypeAlias = tuple[datetime, UUID]
+"""`run_at` and id: the order within a stream."""
 
-_Due: TypeAlias = tuple[int, datetime, UUID]
-"""Minus priority, `run_at`, id: the claim order."""
+_Key: TypeAlias = tuple[str, str, int]
+"""Queue, lane and rank."""
 
-_Later: TypeAlias = tuple[datetime, UUID, int]
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Due rows of one queue, lane and rank; `head` is the first of them."""
+
+    queue: str
+    lane: str
+    rank: int
+    head: _Place
 
 
 @dataclass(slots=True)
 class _Line:
-    """Of one queue and name. An entry may be stale: its row is looked at before it counts."""
+    """Of one stream and name. An entry may be stale: its row is looked at before it counts."""
 
-    due: list[_Due] = field(default_factory=list[_Due])
-    later: list[_Later] = field(default_factory=list[_Later])
+    due: list[_Place] = field(default_factory=list[_Place])
+    later: list[_Place] = field(default_factory=list[_Place])
 
     def ripen(self, now: datetime) -> None:
         while self.later and self.later[0][0] <= now:
-            run_at, id, rank = heappop(self.later)  # noqa: A001 - the word of the field
-            heappush(self.due, (rank, run_at, id))
+            heappush(self.due, heappop(self.later))
 
 
 class Waiting:
@@ -40,32 +47,70 @@ class Waiting:
 
     def __init__(self, rows: Mapping[UUID, Row]) -> None:
         self._rows = rows
-        self._lines: dict[tuple[str, str], _Line] = {}
+        self._lines: dict[_Key, dict[str, _Line]] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
     def add(self, row: Row) -> None:
-        if row.claimable and not row.lane.startswith(CAPPED):
-            line = self._lines.setdefault((row.queue, row.name), _Line())
-            heappush(line.later, (row.run_at, row.id, -row.priority))
+        if row.claimable:
+            names = self._lines.setdefault((row.queue, row.lane, -row.priority), {})
+            heappush(names.setdefault(row.name, _Line()).later, (row.run_at, row.id))
+
+    def streams(self, queues: Collection[str], now: datetime) -> list[Stream]:
+        """Those with a due row. What is used up is forgotten."""
+        found: list[Stream] = []
+        for key in [key for key in self._lines if key[0] in queues]:
+            names = self._lines[key]
+            heads = [head for name in list(names) if (head := self._head(names, name, key[1], now)) is not None]
+            if heads:
+                found.append(Stream(*key, min(heads)))
+            elif not names:
+                del self._lines[key]
+        return found
 
     def take(
-        self, queue: str, names: Iterable[str], *, now: datetime, limit: int, skip: Collection[UUID] = ()
+        self,
+        stream: Stream,
+        names: Iterable[str],
+        *,
+        now: datetime,
+        limit: int,
+        skip: Collection[UUID] = (),
+        blocked: Collection[str] = (),
     ) -> list[Row]:
         """The first `limit` due rows, which leave the index: the caller claims them."""
-        lines = [line for name in names if (line := self._lines.get((queue, name))) is not None]
-        for line in lines:
+        lines = self._lines.get((stream.queue, stream.lane, stream.rank), {})
+        open_to = [line for name in names if (line := lines.get(name)) is not None]
+        for line in open_to:
             line.ripen(now)
         taken: dict[UUID, Row] = {}
-        skipped: list[tuple[_Line, _Due]] = []
-        while len(taken) < limit and (open_lines := [line for line in lines if line.due]):
-            line = min(open_lines, key=lambda each: each.due[0])
+        passed: list[tuple[_Line, _Place]] = []
+        while len(taken) < limit and (rest := [line for line in open_to if line.due]):
+            line = min(rest, key=lambda each: each.due[0])
             entry = heappop(line.due)
-            row = self._rows.get(entry[2])
-            if row is None or not row.claimable or row.run_at != entry[1]:
+            row = self._fresh(entry, stream.lane)
+            if row is None:
                 continue
-            if row.id in skip:
-                skipped.append((line, entry))
+            if row.id in skip or row.tenant_id in blocked:
+                passed.append((line, entry))
             else:
                 taken[row.id] = row
-        for line, entry in skipped:
+        for line, entry in passed:
             heappush(line.due, entry)
         return list(taken.values())
+
+    def _fresh(self, entry: _Place, lane: str) -> Row | None:
+        row = self._rows.get(entry[1])
+        waits = row is not None and row.claimable and (row.run_at, row.lane) == (entry[0], lane)
+        return row if waits else None
+
+    def _head(self, names: dict[str, _Line], name: str, lane: str, now: datetime) -> _Place | None:
+        line = names[name]
+        line.ripen(now)
+        for heap in (line.due, line.later):
+            while heap and self._fresh(heap[0], lane) is None:
+                heappop(heap)
+        if not line.due and not line.later:
+            del names[name]
+        return line.due[0] if line.due else None

@@ -6,17 +6,19 @@ from typing import Final
 
 from ultijobs._queue.attention import Attention
 from ultijobs.postgres.links import Links
+from ultijobs.postgres.slots import STRAYS
 from ultijobs.postgres.sql import Sql
 
 __all__ = ["attention"]
 
-LOOK: Final = """\
-select exists (select from {schema}.x_jobs j where j.state = 'running' and j.lease_until < now())
-       or exists (select from {schema}.x_jobs w
+LOOK: Final = f"""\
+select exists (select from {{schema}}.x_jobs j where j.state = 'running' and j.lease_until < now())
+       or exists (select from {{schema}}.x_jobs w
                    where w.behind is not null
-                     and not exists (select from {schema}.x_jobs a where a.id = w.behind
-                                        and a.state in ('ready', 'running', 'suspended'))) as lapsed,
-       exists (select from {schema}.x_job_events e where not e.delivered) as events"""
+                     and not exists (select from {{schema}}.x_jobs a where a.id = w.behind
+                                        and a.state in ('ready', 'running', 'suspended')))
+       or exists (select from {STRAYS}) as lapsed,
+       exists (select from {{schema}}.x_job_events e where not e.delivered) as events"""
 
 
 async def attention(links: Links, sql: Sql) -> Attention:

@@ -10,6 +10,7 @@ from ultijobs._queue.records import ActResult
 from ultijobs.errors import JobNotCancellable, JobUnknown
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
+from ultijobs.postgres.slots import letting_go
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ tried as (
 freed as (
   update {{schema}}.x_jobs j set behind = null, run_at = greatest(j.run_at, now()), updated_at = now()
    where j.behind = any(array(select d.id from d)) and j.id <> all($1::uuid[]) returning j.queue),
+{letting_go("d")},
 told as materialized (
   select pg_catalog.pg_notify('{{channel}}', x.word)::text
     from (select 'c:' || d.id as word from d where d.lease_until is not null
           union select 'q:' || f.queue from freed f) x)
-select m.id, (select count(*) from told) as told from moved m"""
+select m.id, (select count(*) from told) + (select count(said) from next_one) as told from moved m"""
 
 STATES: Final = """\
 select j.id, case when j.state = 'ready' and j.run_at > now() then 'delayed' else j.state end as state

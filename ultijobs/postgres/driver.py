@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.records import (
     ActResult,
+    Allowance,
     CatalogEntry,
     ClaimAsk,
     ClaimedJob,
@@ -28,7 +29,7 @@ from ultijobs._queue.records import (
     WorkerOrder,
 )
 from ultijobs._queue.views import ActivityEntry
-from ultijobs.postgres import activity, catalog, history, queues, workers
+from ultijobs.postgres import activity, catalog, filing, history, queues, workers
 from ultijobs.postgres.attention import attention
 from ultijobs.postgres.backfills import PostgresBackfills
 from ultijobs.postgres.cancel import cancel
@@ -96,6 +97,10 @@ class PostgresDriver:
     @property
     def schema(self) -> str:
         return self._sql.schema
+
+    @property
+    def keeps_slots(self) -> bool:
+        return True
 
     @property
     def outbox(self) -> PostgresOutbox:
@@ -172,8 +177,18 @@ class PostgresDriver:
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
         return await reap(self._claims, self._sql, policies, limit)
 
-    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
-        return await self._claimer.next_due(queues, names)
+    async def next_due(
+        self,
+        queues: Sequence[str],
+        names: Sequence[str],
+        *,
+        caps: Collection[str] = (),
+        tenants: Allowance | None = None,
+    ) -> timedelta | None:
+        return await self._claimer.next_due(queues, names, caps, tenants)
+
+    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+        return await filing.file(self._control, self._sql, queues, names, caps)
 
     # -- steps -----------------------------------------------------------------------------------------
     async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:

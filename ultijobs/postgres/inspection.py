@@ -16,13 +16,27 @@ from ultijobs._queue.views import (
     JobRow,
     LeaseRow,
     QueueRow,
+    SlotRow,
     Sort,
     Stats,
     Tally,
     WorkerRow,
 )
 from ultijobs._queue.where import Field, Where
-from ultijobs.postgres import activity, catalog, causes, health, matching, pages, probes, reads, stats, tallies, workers
+from ultijobs.postgres import (
+    activity,
+    catalog,
+    causes,
+    health,
+    matching,
+    pages,
+    probes,
+    reads,
+    slots,
+    stats,
+    tallies,
+    workers,
+)
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -91,6 +105,9 @@ class PostgresInspection:
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
         return await reads.leases(self._links, self._sql, limit)
+
+    async def slots(self, name: str, *, limit: int = 200) -> list[SlotRow]:
+        return await slots.holders(self._links, self._sql, name, limit)
 
     async def workers(self) -> list[WorkerRow]:
         return await workers.workers(self._links, self._sql)

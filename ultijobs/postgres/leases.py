@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import (
     Beat,
     BeatAnswer,
@@ -23,6 +24,7 @@ from ultijobs.postgres import workers
 from ultijobs.postgres.fates import fates
 from ultijobs.postgres.links import Links, Place
 from ultijobs.postgres.settlements import RELEASE
+from ultijobs.postgres.slots import LEFT_BEHIND, letting_go
 from ultijobs.postgres.sql import Sql
 
 __all__ = ["PostgresLeaseLink", "reap"]
@@ -38,9 +40,12 @@ cross join lateral (
 # One pass takes all locks in the order of the ids; what has changed besides is written with the renewal itself.
 RENEW: Final = f"""\
 with u as materialized (
-  select t.id, t.tells, t.step, t.progress, t.abandoned
-    from unnest($1::uuid[], $2::bigint[], $4::boolean[], $5::text[], $6::text[], $7::text[])
-         t(id, lease_no, tells, step, progress, abandoned) {_HELD}),
+  select t.id, t.tells, t.step, t.progress, t.abandoned, t.capped
+    from unnest($1::uuid[], $2::bigint[], $4::boolean[], $5::text[], $6::text[], $7::text[], $8::boolean[])
+         t(id, lease_no, tells, step, progress, abandoned, capped) {_HELD}),
+slots as (
+  update {{schema}}.x_job_slots s set expires_at = now() + $3::interval
+   where s.job_id = any(array(select u.id from u where u.capped))),
 quiet as (
   update {{schema}}.x_jobs j set lease_until = now() + $3::interval
    where j.id = any(array(select u.id from u where not u.tells)) returning j.id, j.lease_no),
@@ -102,9 +107,11 @@ moved as (
              from c where c.id = j.id),
          lease_until = null, worker_id = null, running_step = null, abandoned = null, updated_at = now()
    where j.id = any(array(select c.id from c))
-  returning j.id, j.state, j.run_at, j.queue),
+  returning j.id, j.state, j.run_at, j.queue, j.lane),
 ended as (select moved.id from moved where moved.state in ('dead', 'failed')),
 {RELEASE},
+{letting_go("moved")},
+{LEFT_BEHIND},
 orphans as materialized (
   select w.id from {{schema}}.x_jobs w
    where w.behind is not null
@@ -122,7 +129,8 @@ select c.id, c.run_id, c.name, c.queue, c.lease_no, c.attempt, c.worker_id,
        case when moved.state = 'ready' and moved.run_at > now() then 'delayed' else moved.state end as state,
        exists (select from noted n where n.run_id = c.run_id and n.lease_no = c.lease_no) as noted
   from c join moved on moved.id = c.id
- where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0"""
+ where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0
+   and (select count(next_one.said) from next_one) >= 0"""
 
 
 async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: int) -> list[Reaped]:
@@ -195,6 +203,7 @@ class PostgresLeaseLink:
             [beat.step for beat in beats],
             [_progress_text(beat.progress) for beat in beats],
             [beat.error_code for beat in beats],
+            [capped_name(beat.lane) is not None for beat in beats],
         )
         return {(row["id"], row["lease_no"]) for row in rows}
 

@@ -10,9 +10,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import Outcome, Settlement, UniqueMode, Verdict
 from ultijobs.postgres.fates import fates
 from ultijobs.postgres.links import Links
+from ultijobs.postgres.slots import letting_go
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:
@@ -46,9 +48,6 @@ RELEASE: Final = """\
 freed as (
   update {schema}.x_jobs w set behind = null, run_at = greatest(w.run_at, now()), updated_at = now()
    where w.behind = any(array(select ended.id from ended)) returning w.queue, w.run_at),
-slots as (
-  update {schema}.x_job_slots s set job_id = null, lease_no = null, expires_at = null
-   where s.job_id = any(array(select ended.id from ended))),
 told as (
   select pg_notify('{channel}', 'q:' || f.queue)::text as said
     from (select distinct freed.queue from freed where freed.run_at <= now()) f)"""
@@ -66,8 +65,10 @@ ACK: Final = f"{_ACK}\nselect ended.id from ended"
 
 ACK_RELEASING: Final = f"""\
 {_ACK},
-{RELEASE}
-select ended.id from ended where (select count(told.said) from told) >= 0"""
+{RELEASE},
+{letting_go("d")}
+select ended.id from ended
+ where (select count(told.said) from told) >= 0 and (select count(next_one.said) from next_one) >= 0"""
 
 STOP: Final = f"""\
 with u as materialized (
@@ -91,7 +92,7 @@ moved as (
              from u where u.id = j.id),
          lease_until = null, worker_id = null, running_step = null, abandoned = null, updated_at = now()
    where j.id = any(array(select u.id from u))
-  returning j.id, j.state, j.queue, j.run_at),
+  returning j.id, j.state, j.queue, j.lane, j.run_at),
 noted as (
   insert into {{schema}}.x_job_attempts
          (run_id, job_id, lease_no, attempt, worker_id, outcome, started_at, ended_at, error_code, error, traceback)
@@ -101,12 +102,14 @@ noted as (
   on conflict do nothing),
 ended as (select moved.id from moved where moved.state in ('dead', 'failed')),
 {RELEASE},
+{letting_go("moved")},
 due as (
   select pg_notify('{{channel}}', 'q:' || f.queue)::text as said
     from (select distinct moved.queue from moved
            where moved.state in ('ready', 'suspended') and moved.run_at <= now()) f)
 select moved.id from moved
- where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0"""
+ where (select count(told.said) from told) >= 0 and (select count(due.said) from due) >= 0
+   and (select count(next_one.said) from next_one) >= 0"""
 
 # A body that reports its own cancellation: the row is moved as a cancel of a waiting row would.
 CANCELLED: Final = f"""\
@@ -128,8 +131,10 @@ ended as (
          created_at, id, run_id, max_attempts, priority, name, queue, tenant_id, lane, unique_mode, idempotency_key,
          enqueued_by, traceparent, code_version, input
     from d returning id),
-{RELEASE}
-select ended.id from ended where (select count(told.said) from told) >= 0"""
+{RELEASE},
+{letting_go("d")}
+select ended.id from ended
+ where (select count(told.said) from told) >= 0 and (select count(next_one.said) from next_one) >= 0"""
 
 _STATES: Final = {
     Outcome.RETRIED: "ready",
@@ -193,7 +198,7 @@ async def _settle(links: Links, sql: Sql, settlements: Sequence[Settlement]) -> 
 
 def _holds_others(given: Settlement) -> bool:
     """True when rows may wait behind it or a slot of the fleet may be taken by it."""
-    return given.unique is not UniqueMode.LIVE or given.lane != ""
+    return given.unique is not UniqueMode.LIVE or capped_name(given.lane) is not None
 
 
 def _claims(chunk: Sequence[Settlement]) -> tuple[list[UUID], list[int]]:

@@ -48,7 +48,7 @@ async def test_a_supervisor_that_dies_takes_its_processes_with_it(stage: Scene):
 
 
 async def test_a_fleet_that_cannot_start_ends_with_4(stage: Scene):
-    stage.app = "tests.support.stage:limited_app"
+    stage.app = "tests.support.stage:nowhere_app"
     fleet = await stage.worker("fleet", processes=2, ready=False)
     assert await fleet.exit_code() == 4
     assert fleet.lines("jobs.worker.process-gave-up")

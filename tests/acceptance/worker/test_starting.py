@@ -46,22 +46,6 @@ async def test_a_schema_that_does_not_fit_is_refused_naming_both_versions(stage:
     assert (await stage.job(job))["attempt"] == 0
 
 
-@pytest.mark.parametrize(
-    ("app", "code", "named"),
-    [
-        ("capped_app", "X_JOB_CONCURRENCY_UNENFORCEABLE", "one_at_a_time"),
-        ("limited_app", "X_NOT_IMPLEMENTED", "limits"),
-    ],
-)
-async def test_a_declaration_that_would_be_ignored_is_refused(stage: Scene, app: str, code: str, named: str):
-    stage.app = f"tests.support.stage:{app}"
-    job = await quick.enqueue(Ask(key="k"))
-    said = await refused(stage)
-    assert code in said
-    assert named in said
-    assert (await stage.job(job.id))["attempt"] == 0
-
-
 async def test_a_database_that_is_away_is_waited_for(stage: Scene, pg_url: str):
     with Proxy(pg_url) as proxy:
         proxy.refuse()

@@ -119,10 +119,11 @@ async def held(connection: asyncpg.Connection) -> tuple[list[UUID], list[int]]:
     return [row["id"] for row in rows], [row["lease_no"] for row in rows]
 
 
-def claim_arguments(names: list[str], limit: int = 50) -> tuple[object, ...]:
+def claim_arguments(names: list[str], limit: int = 50, ranks: tuple[int, ...] = (-9, 0)) -> tuple[object, ...]:
+    n = len(ranks)
     return (
-        "w", ["default"], [limit], ["default"] * 2, ["", ""], [-9, 0], [LONG_AGO] * 2, [LOWEST] * 2,
-        names, [], limit, timedelta(seconds=30),
+        "w", ["default"], [limit], ["default"] * n, [""] * n, list(ranks), [LONG_AGO] * n, [LOWEST] * n, [limit] * n,
+        names, [], [], limit, timedelta(seconds=30),
     )  # fmt: skip
 
 
@@ -133,14 +134,15 @@ async def test_a_claim_reads_what_it_takes(connection):
 
 
 async def test_a_claim_that_finds_nothing_due_reads_nothing(connection):
-    spent = await cost(connection, claims.CLAIM, *claim_arguments(["nobody"])[:4], [""], [-9], [LONG_AGO], [LOWEST],
-                       ["nobody"], [], 50, timedelta(seconds=30))  # fmt: skip
+    spent = await cost(connection, claims.CLAIM, *claim_arguments(["nobody"], ranks=(-9,)))
     assert spent.rows <= 5
     assert spent.buffers < 60
 
 
 async def test_a_scan_costs_the_number_of_streams(connection):
-    spent = await cost(connection, streams.STREAMS, ["default", "empty", "other"], 1_000)
+    spent = await cost(
+        connection, streams.STREAMS, ["default", "empty", "other"], [""] * 3, [-(2**31)] * 3, [1_000] * 3
+    )
     assert spent.rows <= 20
     assert spent.buffers < 200
 
@@ -177,7 +179,7 @@ async def test_a_renewal_reads_its_rows(connection):
     ids, lease_nos = await held(connection)
     n = len(ids)
     span = timedelta(seconds=30)
-    said = (["s"] * n, [None] * n, [None] * n)
+    said = (["s"] * n, [None] * n, [None] * n, [True] * n)
     plain = await cost(connection, leases.RENEW, ids, lease_nos, span, [False] * n, *said)
     telling = await cost(connection, leases.RENEW, ids, lease_nos, span, [True] * n, *said)
     assert max(plain.rows, telling.rows) <= 100

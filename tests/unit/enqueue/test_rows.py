@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ultijobs import Actor, RetryPolicy, job
+from ultijobs import Actor, Limits, Rate, RetryPolicy, job
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._enqueue.rows import row, wishes
 from ultijobs.errors import DurationInvalid, Invariant, PayloadInvalid, TenantMismatch, UltijobsError
@@ -27,8 +27,25 @@ def declared(**options: Any) -> JobHandle[Invoice]:
     )
 
 
-def made(handle: JobHandle[Any], item: Any, **options: Any):
-    return row(handle, item, wishes(f"job {handle.name}", options), limit=10_000, code_version=None)
+NO_LIMITS = Limits()
+
+
+def made(handle: JobHandle[Any], item: Any, limits: Limits = NO_LIMITS, **options: Any):
+    return row(handle, item, wishes(f"job {handle.name}", options), limit=10_000, limits=limits, code_version=None)
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(per_tenant=2), Limits(tenant_rate=Rate(1, per="1s")), Limits(fair=["default"])]
+)
+def test_where_tenants_are_told_apart_each_has_its_lane(limits: Limits):
+    assert made(declared(), {"number": "7"}, limits).lane == "t:acme"
+    assert made(declared(concurrency=2), {"number": "7"}, limits).lane == "n:bill,t:acme"
+    assert made(declared(tenant="none"), {"number": "7"}, limits).lane == ""
+    assert made(declared(tenant="none", concurrency=2), {"number": "7"}, limits).lane == "n:bill"
+
+
+def test_a_queue_that_is_not_fair_has_no_lanes_of_tenants():
+    assert made(declared(), {"number": "7"}, Limits(per_process=1, per_queue={"default": 1}, fair=["other"])).lane == ""
 
 
 def test_key_and_tenant_derive_from_the_validated_value():

@@ -12,10 +12,13 @@ import pytest
 
 from tests.support.eventually import eventually
 from tests.unit.worker.flights import claimed
+from ultijobs._definitions.bounds import Limits
 from ultijobs._queue.records import ClaimAsk, ClaimedJob, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
+from ultijobs._worker.caps import Caps
 from ultijobs._worker.claim import Claimer, Hold
 from ultijobs._worker.flight import Roster
+from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.losses import Losses
 from ultijobs._worker.settle import Settler
 from ultijobs._worker.tally import Tally
@@ -28,6 +31,7 @@ class FakeDriver:
 
     def __init__(self) -> None:
         self.rows = 0
+        self.given = 0
         self.asks: list[ClaimAsk] = []
         self.times: list[float] = []
         self.trouble: Exception | None = None
@@ -42,9 +46,10 @@ class FakeDriver:
             raise self.trouble
         given = min(self.rows, ask.limit)
         self.rows -= given
-        return [claimed(number) for number in range(given)]
+        self.given += given
+        return [claimed(self.given - number) for number in range(given)]
 
-    async def next_due(self, queues: Sequence[str], names: Sequence[str]) -> timedelta | None:
+    async def next_due(self, queues: Sequence[str], names: Sequence[str], **_: Any) -> timedelta | None:
         self.due_asked += 1
         return self.due
 
@@ -65,7 +70,8 @@ class Rig:
                 "worker_id": "w",
                 "queues": ("a", "b", "c"),
                 "names": ("mail",),
-                "concurrency": 10,
+                "limiter": Limiter(Limits(), concurrency=10),
+                "caps": Caps(driver, queues=("a", "b", "c"), names=("mail",), declared={}),
                 "lease": timedelta(seconds=30),
                 "poll": timedelta(seconds=60),
                 "settler": Settler(
@@ -109,7 +115,7 @@ async def test_it_claims_for_all_free_slots_and_stops_at_the_last(rig: Rig):
     await eventually(lambda: len(rig.started) == 10)
     assert [ask.limit for ask in rig.driver.asks] == [10]
     assert rig.claimer.free == 0
-    rig.claimer.slot_freed()
+    rig.claimer.slot_freed(rig.started[0][0])
     await eventually(lambda: len(rig.started) == 11)
     assert rig.driver.asks[-1].limit == 1, "a single slot is refilled"
 
@@ -118,8 +124,8 @@ async def test_slots_that_are_freed_together_are_refilled_by_one_claim(rig: Rig)
     rig.driver.rows = 25
     rig.run()
     await eventually(lambda: len(rig.started) == 10)
-    for _ in range(4):
-        rig.claimer.slot_freed()
+    for job, _ in rig.started[:4]:
+        rig.claimer.slot_freed(job)
     await eventually(lambda: len(rig.started) == 14)
     assert [ask.limit for ask in rig.driver.asks] == [10, 4]
 

@@ -147,6 +147,7 @@ create table {schema}.x_job_slots (
   expires_at timestamptz,
   primary key (lane, slot)
 ) with (fillfactor = 50);
+create index x_job_slots_held on {schema}.x_job_slots (job_id) where job_id is not null;
 
 create table {schema}.x_outbox (
   id              uuid primary key,
