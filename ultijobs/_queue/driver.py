@@ -12,6 +12,7 @@ from ultijobs._queue.attention import Attention
 from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.health import Health
+from ultijobs._queue.moving import MoveStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import (
     ActResult,
@@ -157,6 +158,9 @@ class Driver(Protocol):
 
     @property
     def events(self) -> EventStore: ...
+
+    @property
+    def moves(self) -> MoveStore: ...
     @property
     def backfills(self) -> BackfillStore: ...
     @property

@@ -21,6 +21,8 @@ UltijobsError
 ├── JobUnknown                   X_JOB_UNKNOWN
 ├── JobNotCancellable            X_JOB_NOT_CANCELLABLE
 ├── JobNotRetryable              X_JOB_NOT_RETRYABLE
+├── JobMoved                     X_JOB_MOVED
+├── JobNotMovable                X_JOB_NOT_MOVABLE
 ├── JobTimeout                   X_JOB_TIMEOUT
 ├── JobMaxAttempts               X_JOB_MAX_ATTEMPTS
 ├── JobLeaseLost                 X_JOB_LEASE_LOST
@@ -36,6 +38,7 @@ UltijobsError
 ├── SchemaOutdated               X_SCHEMA_OUTDATED
 ├── FilterInvalid                X_FILTER_INVALID
 ├── QueueUnknown                 X_QUEUE_UNKNOWN
+├── MoveRefused                  X_MOVE_REFUSED
 ├── WorkerUnknown                X_WORKER_UNKNOWN
 ├── OutboxNoTx                   X_OUTBOX_NO_TX
 ├── BackfillPending              X_BACKFILL_PENDING
@@ -89,7 +92,9 @@ from ultijobs.errors.jobs import (
     JobDuplicate,
     JobLeaseLost,
     JobMaxAttempts,
+    JobMoved,
     JobNotCancellable,
+    JobNotMovable,
     JobNotRetryable,
     JobRowStatusUnknown,
     JobSlotLost,
@@ -105,6 +110,7 @@ from ultijobs.errors.operations import (
     CliUnexpected,
     DeclarationUnknown,
     FilterInvalid,
+    MoveRefused,
     QueueUnknown,
     WorkerUnknown,
 )
@@ -145,7 +151,9 @@ __all__ = [
     "JobDuplicate",
     "JobLeaseLost",
     "JobMaxAttempts",
+    "JobMoved",
     "JobNotCancellable",
+    "JobNotMovable",
     "JobNotRetryable",
     "JobRowStatusUnknown",
     "JobSlotLost",
@@ -153,6 +161,7 @@ __all__ = [
     "JobTimeout",
     "JobUnknown",
     "MetricsUnavailable",
+    "MoveRefused",
     "NotImplementedYet",
     "OutboxNoTx",
     "Overloaded",

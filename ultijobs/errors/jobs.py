@@ -10,7 +10,9 @@ __all__ = [
     "JobDuplicate",
     "JobLeaseLost",
     "JobMaxAttempts",
+    "JobMoved",
     "JobNotCancellable",
+    "JobNotMovable",
     "JobNotRetryable",
     "JobRowStatusUnknown",
     "JobSlotLost",
@@ -62,6 +64,24 @@ class JobNotRetryable(UltijobsError):
     code = "X_JOB_NOT_RETRYABLE"
     title = "Only a stopped job can be retried"
     default_fix = "ultijobs jobs ls --where state:dead"
+
+
+class JobMoved(UltijobsError):
+    """The job moves, or has moved, to another database."""
+
+    code = "X_JOB_MOVED"
+    title = "The job moves, or has moved, to another database"
+    retry = "terminal"
+    default_fix = "ultijobs jobs show ID, with --database-url of where it went"
+
+
+class JobNotMovable(UltijobsError):
+    """The job cannot be moved as it is."""
+
+    code = "X_JOB_NOT_MOVABLE"
+    title = "The job cannot be moved as it is"
+    retry = "terminal"
+    default_fix = "wait until it has ended, then drain the queue again"
 
 
 class JobTimeout(UltijobsError):

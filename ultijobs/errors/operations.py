@@ -10,6 +10,7 @@ __all__ = [
     "CliUnexpected",
     "DeclarationUnknown",
     "FilterInvalid",
+    "MoveRefused",
     "QueueUnknown",
     "WorkerUnknown",
 ]
@@ -42,6 +43,14 @@ class WorkerUnknown(UltijobsError):
     code = "X_WORKER_UNKNOWN"
     title = "There is no such worker"
     default_fix = "ultijobs workers ls"
+
+
+class MoveRefused(UltijobsError):
+    """Jobs cannot be moved there."""
+
+    code = "X_MOVE_REFUSED"
+    title = "Jobs cannot be moved there"
+    default_fix = "name another PostgreSQL database with --to"
 
 
 class DeclarationUnknown(UltijobsError):

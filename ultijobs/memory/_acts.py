@@ -33,6 +33,9 @@ def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResul
     row = _visible(store, id, ask.tenant)
     if row is None:
         return _unknown(id)
+    if row.moves:
+        has = "is" if row.id in store.jobs else "has"
+        return _refused(id, "X_JOB_MOVED", f"job {id} {has} {row.cancel_reason}: it goes on there")
     if row.state not in _STOPPED and not (ask.allow_done and row.state == "done"):
         state = row.shown_state(now)
         return _refused(
@@ -104,6 +107,8 @@ def _cancel(store: Store, id: UUID, reason: str | None, tenant: str | None, now:
     if not row.live:
         cause = f"job {id} is {row.state}; only a live job can be cancelled"
         return _refused(id, "X_JOB_NOT_CANCELLABLE", cause, state=row.state)
+    if row.moves:
+        return _refused(id, "X_JOB_MOVED", f"job {id} is {row.cancel_reason}: finish that move, and cancel it there")
     if row.lease_until is not None:
         store.record_attempt(row, Outcome.CANCELLED, now, worker_id=row.worker_id, error=reason)
         store.signals.send(SignalKind.CANCEL, str(id))

@@ -36,6 +36,7 @@ from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._events import MemoryEvents
 from ultijobs.memory._inspect import MemoryInspection
 from ultijobs.memory._leases import MemoryLeaseLink
+from ultijobs.memory._moving import MemoryMoves
 from ultijobs.memory._outbox import MemoryOutbox
 from ultijobs.memory._retention import MemoryRetention
 from ultijobs.memory._schedule import MemorySchedule
@@ -58,6 +59,7 @@ class MemoryDriver:
         self._outbox = MemoryOutbox(self._store)
         self._inspect = MemoryInspection(self._store)
         self._schedule = MemorySchedule(self._store, self._transactions)
+        self._moves = MemoryMoves(self._store)
         self._events = MemoryEvents(self._store, self._transactions)
         self._backfills = MemoryBackfills(self._store)
         self._retention = MemoryRetention(self._store, self._outbox, self._schedule)
@@ -86,6 +88,10 @@ class MemoryDriver:
     @property
     def events(self) -> MemoryEvents:
         return self._events
+
+    @property
+    def moves(self) -> MemoryMoves:
+        return self._moves
 
     @property
     def backfills(self) -> MemoryBackfills:

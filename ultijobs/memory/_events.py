@@ -14,7 +14,7 @@ from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._rows import Row, StoredEvent
 from ultijobs.memory._store import Store
 
-__all__ = ["MemoryEvents"]
+__all__ = ["MemoryEvents", "deliver"]
 
 
 class MemoryEvents:
@@ -29,11 +29,11 @@ class MemoryEvents:
     async def publish(self, events: Sequence[NewEvent], *, tx: object | None = None) -> int:
         if tx is not None:
             stored = [_stored(event, self._store.now()) for event in events]
-            self._transactions.at_commit(tx, lambda: _deliver(self._store, stored))
+            self._transactions.at_commit(tx, lambda: deliver(self._store, stored))
             return 0
         with self._store.lock:
             now = self._store.now()
-            return _deliver(self._store, [_stored(event, now) for event in events])
+            return deliver(self._store, [_stored(event, now) for event in events])
 
     async def deliver(self) -> int:
         """Nothing to do: a commit delivers."""
@@ -62,7 +62,8 @@ def _stored(event: NewEvent, now: datetime) -> StoredEvent:
     return StoredEvent(row, event.payload)
 
 
-def _deliver(store: Store, events: Sequence[StoredEvent]) -> int:
+def deliver(store: Store, events: Sequence[StoredEvent]) -> int:
+    """Stores those that are new, makes the runs due that wait for them, and answers how many."""
     fresh = [event for event in events if event.row.id not in store.events]
     store.events |= {event.row.id: event for event in fresh}
     now = store.now()

@@ -73,6 +73,13 @@ class Row:
         return self.state in LIVE_STATES
 
     @property
+    def moves(self) -> bool:
+        """It is held for another store, or has gone there."""
+        if self.state == "cancelled":
+            return self.error_code == "X_JOB_MOVED"
+        return self.cancel_reason is not None
+
+    @property
     def claimable(self) -> bool:
         """It waits, and for nobody else's end; its time may be still to come."""
         return self.state in {"ready", "suspended"} and self.behind is None

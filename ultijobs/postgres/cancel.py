@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ultijobs._queue.records import ActResult
-from ultijobs.errors import JobNotCancellable, JobUnknown
+from ultijobs.errors import JobMoved, JobNotCancellable, JobUnknown
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
 from ultijobs.postgres.slots import letting_go
@@ -38,7 +38,7 @@ with u as materialized (
   select x.id from unnest($1::uuid[]) t(id) cross join lateral (
     select j.id from {{schema}}.x_jobs j
      where j.id = t.id and j.state in ('ready', 'running', 'suspended') and ($3::text is null or j.tenant_id = $3::text)
-       for no key update) x),
+       and j.cancel_reason is null for no key update) x),
 d as (delete from {{schema}}.x_jobs j where j.id = any(array(select u.id from u)) returning j.*),
 moved as (insert into {{schema}}.x_jobs_done ({STORED}) select {_MOVED} from d returning id),
 tried as (
@@ -57,10 +57,12 @@ told as materialized (
 select m.id, (select count(*) from told) + (select count(said) from next_one) as told from moved m"""
 
 STATES: Final = """\
-select j.id, case when j.state = 'ready' and j.run_at > now() then 'delayed' else j.state end as state
+select j.id, case when j.cancel_reason is not null and j.state in ('ready', 'suspended') then j.cancel_reason
+                  when j.state = 'ready' and j.run_at > now() then 'delayed' else j.state end as state,
+       j.cancel_reason is not null and j.state in ('ready', 'suspended') as moves
   from {schema}.x_jobs j where j.id = any($1::uuid[]) and ($2::text is null or j.tenant_id = $2::text)
 union all
-select j.id, j.state from {schema}.x_jobs_done j where j.id = any($1::uuid[]) and ($2::text is null
+select j.id, j.state, false from {schema}.x_jobs_done j where j.id = any($1::uuid[]) and ($2::text is null
   or j.tenant_id = $2::text)"""
 
 
@@ -77,18 +79,22 @@ async def cancel(
 
 async def states_of(
     connection: Connection[Record], sql: Sql, ids: Sequence[UUID], tenant: str | None
-) -> dict[UUID, str]:
-    """Where these rows stand; a row of another tenant does not exist."""
+) -> dict[UUID, tuple[str, bool]]:
+    """Where these rows stand, and whether they are held by a move; a row of another tenant does not exist."""
     if not ids:
         return {}
-    return {row["id"]: row["state"] for row in await connection.fetch(sql(STATES), ids, tenant, timeout=_LIMIT)}
+    rows = await connection.fetch(sql(STATES), ids, tenant, timeout=_LIMIT)
+    return {row["id"]: (row["state"], row["moves"]) for row in rows}
 
 
-def _answer(id: UUID, done: set[UUID], states: dict[UUID, str]) -> ActResult:
+def _answer(id: UUID, done: set[UUID], states: Mapping[UUID, tuple[str, bool]]) -> ActResult:
     if id in done:
         return ActResult(id, done=True)
-    state = states.get(id)
+    state, moves = states.get(id, (None, False))
     if state is None:
         return ActResult(id, done=False, code=JobUnknown.code, cause=f"there is no job {id}")
+    if moves:
+        cause = f"job {id} is {state}: finish that move, and cancel it there"
+        return ActResult(id, done=False, code=JobMoved.code, cause=cause)
     cause = f"job {id} is {state}; only a live job can be cancelled"
     return ActResult(id, done=False, code=JobNotCancellable.code, cause=cause, meta={"state": state})

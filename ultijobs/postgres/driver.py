@@ -42,6 +42,7 @@ from ultijobs.postgres.leases import PostgresLeaseLink, reap
 from ultijobs.postgres.links import SWEEPING, Links, Place
 from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
+from ultijobs.postgres.moving import PostgresMoves
 from ultijobs.postgres.outbox import PostgresOutbox
 from ultijobs.postgres.requeue import requeue
 from ultijobs.postgres.retention import PostgresRetention
@@ -84,6 +85,7 @@ class PostgresDriver:
         self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
         self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
+        self._moves = PostgresMoves(self._control, self._reads, self._sql)
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
         self._retention = PostgresRetention(self._upkeep, self._sql)
@@ -117,6 +119,10 @@ class PostgresDriver:
     @property
     def events(self) -> PostgresEvents:
         return self._events
+
+    @property
+    def moves(self) -> PostgresMoves:
+        return self._moves
 
     @property
     def backfills(self) -> PostgresBackfills:

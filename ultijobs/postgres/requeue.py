@@ -9,7 +9,15 @@ from uuid import UUID
 import asyncpg
 
 from ultijobs._queue.records import ActResult, RequeueAsk
-from ultijobs.errors import DriverUnavailable, Invariant, JobDuplicate, JobNotRetryable, JobUnknown, StepUnknown
+from ultijobs.errors import (
+    DriverUnavailable,
+    Invariant,
+    JobDuplicate,
+    JobMoved,
+    JobNotRetryable,
+    JobUnknown,
+    StepUnknown,
+)
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
 from ultijobs.postgres.sql import Sql
@@ -25,7 +33,9 @@ _STOPPED: Final = frozenset({"dead", "failed", "cancelled"})
 _NAMES_SHOWN: Final = 100
 
 _WANTED: Final = """\
-x.id, x.run_id, x.name, x.queue, x.tenant_id, x.idempotency_key, x.unique_mode,
+x.id, x.run_id, x.name, x.queue, x.tenant_id, x.idempotency_key, x.unique_mode, x.cancel_reason,
+x.state not in ('done', 'cancelled') and x.cancel_reason is not null
+  or x.state = 'cancelled' and coalesce(x.error_code = 'X_JOB_MOVED', false) as moves,
 case when x.state = 'ready' and x.run_at > now() then 'delayed' else x.state end as state"""
 
 # $1 ids, sorted; $2 tenant or null
@@ -115,7 +125,8 @@ async def _requeue(connection: Connection[Record], sql: Sql, ask: RequeueAsk) ->
     ]
     rows = {row["id"]: row for row in found}
     answers = {id: _unknown(id) for id in ids if id not in rows}  # noqa: A001 - the word of the field
-    answers |= {row["id"]: _refused_state(row) for row in found if not _may(row, ask)}
+    answers |= {row["id"]: _refused_move(row) for row in found if row["moves"]}
+    answers |= {row["id"]: _refused_state(row) for row in found if not row["moves"] and not _may(row, ask)}
     left = [rows[id] for id in dict.fromkeys(ask.ids) if id in rows and id not in answers]  # noqa: A001 - as above
     step = ask.from_step if ask.from_step is not None else ask.only_step
     if step is not None:
@@ -191,6 +202,11 @@ def _unknown(id: UUID) -> ActResult:
 def _refused_state(row: Record) -> ActResult:
     cause = f"job {row['id']} is {row['state']}; only a stopped job can be retried"
     return ActResult(row["id"], done=False, code=JobNotRetryable.code, cause=cause, meta={"state": row["state"]})
+
+
+def _refused_move(row: Record) -> ActResult:
+    cause = f"job {row['id']} {'has' if row['history'] else 'is'} {row['cancel_reason']}: it goes on there"
+    return ActResult(row["id"], done=False, code=JobMoved.code, cause=cause)
 
 
 def _refused_step(row: Record, step: str, known: list[str]) -> ActResult:
