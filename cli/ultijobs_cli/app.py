@@ -14,6 +14,7 @@ from ultijobs_cli.commands import (
     events,
     explain,
     jobs_act,
+    jobs_drain,
     jobs_enqueue,
     jobs_read,
     later,
@@ -81,7 +82,7 @@ def _jobs() -> typer.Typer:
     command(group, "enqueue", jobs_enqueue.enqueue)
     command(group, "retry", jobs_act.retry)
     command(group, "cancel", jobs_act.cancel)
-    command(group, "drain", later.later, hidden=True, lenient=True)
+    command(group, "drain", jobs_drain.drain)
     return group
 
 

@@ -15,16 +15,21 @@ from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_where
 __all__ = [
     "Actor",
     "After",
+    "AsOf",
+    "Canary",
+    "DryRun",
     "Limit",
     "MetricsHost",
     "MetricsPort",
     "Name",
+    "Pace",
     "Queue",
     "Reason",
     "State",
     "Tenant",
     "Watch",
     "WhereText",
+    "Yes",
     "filter_of",
     "instant_of",
     "not_empty",
@@ -81,6 +86,13 @@ MetricsHost = Annotated[
 ]
 Actor = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who acts, for the activity table.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the activity table.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="Leave alone what was touched later than this.")
+]
+Canary = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many, oldest id first.")]
+Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
 

@@ -8,7 +8,7 @@ from ultijobs import _settings
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli.flags import Flags
 
-__all__ = ["application", "database", "export", "named", "no_database"]
+__all__ = ["application", "database", "export", "named", "no_database", "schema_of"]
 
 
 def named(flags: Flags) -> bool:
@@ -22,7 +22,12 @@ def database(flags: Flags) -> tuple[str, str]:
     url = flags.database_url or known.database_url
     if not url:
         raise no_database()
-    return url, flags.schema or known.schema or "public"
+    return url, schema_of(flags)
+
+
+def schema_of(flags: Flags) -> str:
+    """The schema that holds the tables."""
+    return flags.schema or _settings.load().schema or "public"
 
 
 def no_database() -> CliBadFlag:

@@ -90,7 +90,7 @@ def test_a_flag_of_the_bare_group_is_refused_before_a_subcommand(queue: Cli, see
     assert "ultijobs jobs show --state" in answer.err
 
 
-@pytest.mark.parametrize("words", [["manifest", "--queues", "a"], ["jobs", "drain", "--to", "memory:"]])
+@pytest.mark.parametrize("words", [["manifest", "--queues", "a"]])
 def test_what_this_release_lacks_is_refused_by_code(cli: Cli, words: list[str]) -> None:
     answer = cli(*words, "--json")
     assert answer.code == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from ultijobs._queue.views import ActivityEntry
 from ultijobs.errors import Invariant, UltijobsError
 from ultijobs.inspection.commands import target_text
 from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
+from ultijobs.inspection.moving import Move, opened, whither
 from ultijobs.inspection.plans import JOB_ACTIONS
 from ultijobs.inspection.refusals import refusal_of
 
@@ -20,6 +21,7 @@ __all__ = ["Actor", "apply_plan", "write_result"]
 
 Progress = Callable[[int, int | None], None]
 Stop = Callable[[], bool]
+Act = Callable[[Sequence[UUID]], Awaitable[Sequence[ActResult]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ async def apply_plan(
     tally = _Tally()
     try:
         if plan.action in JOB_ACTIONS:
-            await _jobs(driver, plan, tally, on_progress, stop)
+            await _each(driver, plan, tally, lambda ids: _act(driver, plan, ids), on_progress, stop)
+        elif plan.action is Action.DRAIN_QUEUE:
+            await _move(driver, plan, actor, tally, on_progress, stop)
         else:
             await _switch(driver, plan, actor, tally)
     finally:
@@ -104,6 +108,8 @@ def _entry(plan: Plan, actor: Actor) -> ActivityEntry:
         for name in ("from_step", "only_step", "allow_done", "limit", "exit", "tenant")
         if (value := getattr(options, name)) not in (None, False)
     }
+    if options.to is not None:
+        detail |= {"to": whither(options), "to_schema": options.to_schema}
     if options.duration is not None:
         detail["duration_ms"] = int(options.duration.total_seconds() * 1000)
     return ActivityEntry(
@@ -119,7 +125,22 @@ def _entry(plan: Plan, actor: Actor) -> ActivityEntry:
     )
 
 
-async def _jobs(driver: Driver, plan: Plan, tally: _Tally, on_progress: Progress | None, stop: Stop | None) -> None:
+async def _move(
+    driver: Driver, plan: Plan, actor: Actor, tally: _Tally, on_progress: Progress | None, stop: Stop | None
+) -> None:
+    async with opened(driver, plan.options) as there:
+        move = Move(driver, there, plan, actor.name)
+        await move.begin()
+        await _each(driver, plan, tally, move.batch, on_progress, stop)
+        if not tally.failed:
+            stays = await move.end()
+            tally.refused += [] if tally.stopped else stays
+            tally.matched += 0 if tally.stopped else sum(refusal.id is not None for refusal in stays)
+
+
+async def _each(
+    driver: Driver, plan: Plan, tally: _Tally, act: Act, on_progress: Progress | None, stop: Stop | None
+) -> None:
     total = plan.matched.value if plan.matched.kind == "exact" else None
     first = True
     async for ids in _batches(driver, plan):
@@ -130,7 +151,7 @@ async def _jobs(driver: Driver, plan: Plan, tally: _Tally, on_progress: Progress
             await asyncio.sleep(plan.options.pause.total_seconds())
         first = False
         try:
-            tally.add(await _act(driver, plan, ids))
+            tally.add(await act(ids))
         except UltijobsError as exc:
             tally.matched += len(ids)
             tally.failed += [Refusal(job, exc.code, exc.cause, exc.fix) for job in ids]

@@ -28,6 +28,8 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
             words = ["workers", "drain", target.worker or "", *(["--exit"] if options.exit else [])]
         case Action.RESUME_WORKER:
             words = ["workers", "resume", target.worker or ""]
+        case Action.DRAIN_QUEUE:
+            words = ["jobs", "drain", *_moved(target, options, as_of)]
         case Action.RETRY | Action.CANCEL:
             words = ["jobs", str(action), *_jobs(action, target, options, as_of)]
     return shlex.join(["ultijobs", *words])
@@ -56,6 +58,17 @@ def _jobs(action: Action, target: Target, options: PlanOptions, as_of: datetime)
     if action is Action.RETRY:
         words += _flag("--from-step", options.from_step) + _flag("--only-step", options.only_step)
         words += ["--done"] if options.allow_done else []
+    if options.limit is not None:
+        words += ["--limit", str(options.limit)]
+    if options.pause:
+        words += ["--pace", f"{options.batch}/{_durations.render(options.pause)}"]
+    return words + _flag("--reason", options.reason)
+
+
+def _moved(target: Target, options: PlanOptions, as_of: datetime) -> list[str]:
+    words = ["--where", _text(target.where or Where())] if target.queue is None else ["--queue", target.queue]
+    words += ["--to", options.to or "", *([] if options.to_schema == "public" else ["--to-schema", options.to_schema])]
+    words += [*_flag("--tenant", options.tenant), "--as-of", instant(as_of)]
     if options.limit is not None:
         words += ["--limit", str(options.limit)]
     if options.pause:

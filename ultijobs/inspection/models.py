@@ -119,6 +119,8 @@ class Action(StrEnum):
     RESUME = "resume"
     DRAIN_WORKER = "drain-worker"
     RESUME_WORKER = "resume-worker"
+    DRAIN_QUEUE = "drain-queue"
+    """Moves jobs to another database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,9 @@ class PlanOptions:
     """At most this many rows, oldest id first: a canary is a plan with limit 1."""
     exit: bool = False
     """Of a drained worker: it ends instead of standing by."""
+    to: str | None = field(default=None, repr=False)
+    """Of a drained queue: the address of the database that its jobs move to; it may hold a password."""
+    to_schema: str = "public"
     batch: int = 500
     pause: timedelta = timedelta(0)
     """Between batches."""

@@ -17,18 +17,21 @@ from ultijobs.errors import FilterInvalid, Invariant, WorkerUnknown
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.models import Action, Plan, PlanOptions, Target
+from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
 from ultijobs.inspection.refusals import Reviewed, review
 
 __all__ = ["JOB_ACTIONS", "make_plan", "target_of"]
 
 JOB_ACTIONS: Final = frozenset({Action.RETRY, Action.CANCEL})
 _QUEUE_ACTIONS: Final = frozenset({Action.PAUSE, Action.RESUME})
+_OF_QUEUES: Final = _QUEUE_ACTIONS | {Action.DRAIN_QUEUE}
 _LOOKED_AT: Final = 200
 _SAMPLES: Final = 3
 _CAP: Final = 10_000
 _DEFAULT_STATES: Final = {
     Action.RETRY: ("dead", "failed"),
     Action.CANCEL: ("ready", "delayed", "running", "suspended"),
+    Action.DRAIN_QUEUE: MOVED_STATES,
 }
 _INVERSE: Final = {
     Action.PAUSE: Action.RESUME,
@@ -48,7 +51,7 @@ def target_of(action: Action, given: Target | str | Sequence[UUID], options: Pla
         if action in JOB_ACTIONS:
             given = Target(where=parse_where(given), text=given)
         else:
-            given = Target(queue=given) if action in _QUEUE_ACTIONS else Target(worker=given)
+            given = Target(queue=given) if action in _OF_QUEUES else Target(worker=given)
     elif not isinstance(given, Target):
         given = Target(ids=tuple(given))
     _check(action, given)
@@ -67,6 +70,8 @@ async def make_plan(driver: Driver, action: Action, target: Target, options: Pla
         raise Invariant("from_step and only_step exclude each other", fix="give one of them")
     if action in JOB_ACTIONS:
         return await _jobs_plan(driver, action, target, options, as_of)
+    if action is Action.DRAIN_QUEUE:
+        return await move_plan(driver, target, options, as_of)
     if action in _QUEUE_ACTIONS:
         return await _queue_plan(driver, action, target, options, as_of)
     return await _worker_plan(driver, action, target, options, as_of)
@@ -203,7 +208,14 @@ def _check(action: Action, target: Target) -> None:
             fix=f"name what is meant, such as --where state:{_DEFAULT_STATES.get(action, ('ready',))[0]}",
             meta={"position": 0},
         )
-    fits = given[2] if action in _QUEUE_ACTIONS else given[0] or given[1] if action in JOB_ACTIONS else given[3]
+    wheres, ids, queues, workers = given
+    if action is Action.DRAIN_QUEUE:
+        fits, kind = wheres or queues, "a queue"
+    elif action in _QUEUE_ACTIONS:
+        fits, kind = queues, "a queue"
+    elif action in JOB_ACTIONS:
+        fits, kind = wheres or ids, "jobs"
+    else:
+        fits, kind = workers, "a worker"
     if not fits:
-        kind = "a queue" if action in _QUEUE_ACTIONS else "jobs" if action in JOB_ACTIONS else "a worker"
         raise Invariant(f"{action} acts on {kind}", fix=f"give {kind}")

@@ -10,7 +10,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import LIVE, ActResult, StepRecord, StepStatus, UniqueMode
 from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.errors import JobDuplicate, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown
+from ultijobs.errors import JobDuplicate, JobMoved, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown
 from ultijobs.inspection.models import Action, PlanOptions, Refusal
 
 __all__ = ["Reviewed", "refusal_of", "review"]
@@ -70,6 +70,8 @@ async def review(
 
 
 def _by_state(action: Action, row: JobRow, options: PlanOptions) -> Refusal | None:
+    if row.error_code == JobMoved.code or (row.behind is not None and row.behind == row.id):
+        return Refusal(row.id, JobMoved.code, f"job {row.id}: {row.cancel_reason}")
     if action is Action.CANCEL:
         if row.state in _LIVE:
             return None

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from ultijobs._queue.records import JobState, StepRecord, StepStatus
 from ultijobs._queue.views import JobRow, QueueRow, WaitingOn, WorkerRow
+from ultijobs.errors import JobMoved
 from ultijobs.inspection.commands import instant
 from ultijobs.inspection.models import Why
 
@@ -66,7 +67,7 @@ def _told(case: _Case, reason: WaitingOn | None) -> _Told:
             f"attempt {row.attempt} of {row.max_attempts} ended with {row.error_code or 'an error'}",
             f"it is tried again at {instant(row.run_at)}",
         ),
-        WaitingOn.BEHIND: lambda _: (row.due_at, f"job {row.behind}", f"ultijobs jobs why {row.behind}"),
+        WaitingOn.BEHIND: _behind,
         WaitingOn.PAUSED: _paused,
         WaitingOn.NO_WORKER: _unserved,
         WaitingOn.SLOT: _busy,
@@ -91,6 +92,27 @@ def _event(case: _Case) -> _Told:
         words += ["--key", step.match]
     matching = "" if step.match is None else f" matching {step.match!r}"
     return step.started_at, f"step {step.name!r}, event {step.event!r}{matching}", shlex.join(words)
+
+
+def _behind(case: _Case) -> _Told:
+    row = case.row
+    if row.behind != row.id:
+        return row.due_at, f"job {row.behind}", f"ultijobs jobs why {row.behind}"
+    # A job that waits for itself is held by a move that was broken off, or is under way.
+    words = ["ultijobs", "jobs", "drain", "--queue", row.queue, "--to", _elsewhere(row)]
+    return row.due_at, f"a move: it is {row.cancel_reason}", shlex.join(words)
+
+
+def _elsewhere(row: JobRow) -> str:
+    """The address in `moving to ADDRESS [PLACE]`."""
+    return (row.cancel_reason or "").partition(" to ")[2].rpartition(" [")[0]
+
+
+def _cancelled(row: JobRow, stopped_at: datetime) -> _Told:
+    if row.error_code == JobMoved.code:
+        words = ["ultijobs", "jobs", "show", str(row.id), "--database-url", _elsewhere(row)]
+        return stopped_at, row.cancel_reason, shlex.join(words)
+    return stopped_at, row.cancel_reason, f"ultijobs jobs retry {row.id}"
 
 
 def _paused(case: _Case) -> _Told:
@@ -135,7 +157,7 @@ def _ungated(case: _Case) -> _Told:
         JobState.RUNNING: _running(case),
         JobState.DEAD: (stopped_at, _stopped_by(row), f"ultijobs jobs retry {row.id}"),
         JobState.FAILED: (stopped_at, _stopped_by(row), f"ultijobs jobs retry {row.id}"),
-        JobState.CANCELLED: (stopped_at, row.cancel_reason, f"ultijobs jobs retry {row.id}"),
+        JobState.CANCELLED: _cancelled(row, stopped_at),
         JobState.DONE: (stopped_at, None, "nothing: it is done"),
         JobState.READY: (row.due_at, None, "a worker claims it at its next poll"),
         JobState.DELAYED: (row.due_at, None, "a worker claims it at its next poll"),

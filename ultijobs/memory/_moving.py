@@ -66,7 +66,7 @@ class MemoryMoves:
             if row is not None and row.behind is not None:
                 wanted.add(row.behind)
             wanted |= self._store.followers.get(job, set())
-        return sorted((row for job in wanted if (row := self._store.jobs.get(job)) is not None), key=lambda row: row.id)
+        return [self._store.jobs[job] for job in sorted(wanted) if job in self._store.jobs]
 
     def _mark(self, row: Row, reason: str) -> None:
         if row.cancel_reason is None:

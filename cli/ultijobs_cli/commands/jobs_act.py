@@ -21,13 +21,6 @@ __all__ = ["cancel", "retry"]
 Ids = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Jobs by id, or by the last 6 or more hex digits.")
 ]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Leave alone what was touched later than this.")
-]
-Canary = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many, oldest id first.")]
-Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 async def retry(
@@ -43,11 +36,11 @@ async def retry(
     done: Annotated[bool, typer.Option("--done", help="Also jobs that are done.")] = False,
     reason: options.Reason = None,
     tenant: options.Tenant = None,
-    as_of: AsOf = None,
-    limit: Canary = None,
-    pace: Pace = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    as_of: options.AsOf = None,
+    limit: options.Canary = None,
+    pace: options.Pace = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
     actor: options.Actor = None,
 ) -> Report:
     """Runs dead, failed or cancelled jobs again.
@@ -74,11 +67,11 @@ async def cancel(
     where: options.WhereText = None,
     reason: options.Reason = None,
     tenant: options.Tenant = None,
-    as_of: AsOf = None,
-    limit: Canary = None,
-    pace: Pace = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    as_of: options.AsOf = None,
+    limit: options.Canary = None,
+    pace: options.Pace = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
     actor: options.Actor = None,
 ) -> Report:
     """Cancels jobs that have not ended.

@@ -1,0 +1,71 @@
+"""`jobs drain`: moves a queue to another database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from ultijobs.errors import Invariant
+from ultijobs.inspection import Action, PlanOptions, Target
+from ultijobs_cli import options
+from ultijobs_cli.acts import Consent, act
+from ultijobs_cli.command import Invocation
+from ultijobs_cli.connect import inspector
+from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.report import CommandFailed, Report
+from ultijobs_cli.settings import schema_of
+
+__all__ = ["drain"]
+
+
+async def drain(
+    call: Invocation,
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="The database that the jobs move to; it is migrated.")],
+    to_schema: Annotated[
+        str | None, typer.Option("--to-schema", metavar="NAME", help="Its schema; without it, the same as here.")
+    ] = None,
+    queue: options.Queue = None,
+    where: options.WhereText = None,
+    reason: options.Reason = None,
+    tenant: options.Tenant = None,
+    as_of: options.AsOf = None,
+    limit: options.Canary = None,
+    pace: options.Pace = None,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    actor: options.Actor = None,
+) -> Report:
+    """Moves a queue to another database, job by job, whole.
+
+    The queue is paused first, and stays so. What waits goes with its id, steps, key, tenant, attempts and run time; it
+    is found again there before it ends here, as cancelled with the reason. What runs stays and makes it exit 1.
+    Broken off at any point, the same command goes on. Point the application at the new database before it.
+
+    $ ultijobs jobs drain --queue billing --to postgresql://db2/shop --dry-run
+    $ ultijobs jobs drain --queue billing --to postgresql://db2/shop --yes
+    $ ultijobs jobs drain --where "queue:billing state:dead" --to postgresql://db2/shop --pace 500/1s --yes
+    """
+    text = " ".join(where or ()).strip()
+    if bool(queue) == bool(text):
+        told = "both --queue and --where" if queue else "neither --queue nor --where"
+        raise options.bad("--queue", f"{told} were given", "give --queue NAME, or --where with queue:NAME in it")
+    chosen = PlanOptions(
+        reason=reason,
+        tenant=tenant,
+        as_of=options.instant_of("--as-of", as_of),
+        limit=limit,
+        to=to,
+        to_schema=to_schema or schema_of(call.flags),
+    )
+    paced = options.pace_of(pace)
+    if paced is not None:
+        chosen = replace(chosen, batch=paced[0], pause=paced[1])
+    target = Target(queue=queue) if queue else Target(where=options.filter_of(where, tenant=tenant), text=text)
+    async with inspector(call, actor=actor) as api:
+        try:
+            plan = await api.plan(Action.DRAIN_QUEUE, target, chosen)
+        except Invariant as unusable:
+            raise CommandFailed.because(unusable, exit_code=ExitCode.USAGE, at="--to") from unusable
+        return await act(call, api, plan, Consent(needed=True, yes=yes, dry_run=dry_run), [])
