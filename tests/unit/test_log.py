@@ -82,3 +82,37 @@ def test_repeated_lines_of_one_kind_are_held_to_one_a_second():
     now = 1.0
     assert limit.admit("claim") == 2
     assert limit.admit("claim") is None
+
+
+def test_what_a_logger_is_given_as_extra_is_in_the_line(lines: io.StringIO):
+    _log.configure("json", stream=lines)
+    logging.getLogger("shop").warning("slow", extra={"order": 7, "share": float("nan"), "path": {"a": [1]}})
+    read = json.loads(lines.getvalue())
+    assert (read["event"], read["order"], read["share"], read["path"]) == ("shop", 7, "nan", "{'a': [1]}")
+
+
+def test_a_value_cannot_pass_for_the_next_field(lines: io.StringIO):
+    _log.configure("text", stream=lines)
+    _log.emit(logging.WARNING, "jobs.attempt.failed", "failed", name='x code=X_FAKE "y"', code="X_REAL")
+    assert r' name="x code=X_FAKE \"y\"" code=X_REAL' in lines.getvalue()
+
+
+def test_a_value_that_cannot_be_shown_does_not_cost_the_line(lines: io.StringIO):
+    class Broken:
+        def __str__(self) -> str:
+            raise ValueError
+
+    _log.configure("json", stream=lines)
+    logging.getLogger("shop").warning("odd", extra={"what": Broken(), "fields": 3})
+    read = json.loads(lines.getvalue())
+    assert (read["message"], read["what"]) == ("odd", "<Broken>")
+
+
+def test_a_stack_is_readable_in_text(lines: io.StringIO):
+    _log.configure("text", stream=lines)
+    _log.emit(
+        logging.WARNING, "jobs.worker.loop-blocked", "blocked", stack='  File "a.py"\n    x = \x1b1\n', name="mail"
+    )
+    first, *below = lines.getvalue().splitlines()
+    assert first.endswith("blocked name=mail")
+    assert below == ['      File "a.py"', "        x = \\x1b1"]

@@ -213,7 +213,7 @@ class Attempt:
             stop_reason=decision.stop_reason,
         )
         if self._host.report is not None:
-            await deliver(self._host.report, FailureReport.of(self.job, error, failure, decision))
+            await deliver(self._host.report, FailureReport.of(self.job, error, failure, decision), self._host.said)
 
     # -- what became of it -----------------------------------------------------------------------------
     def _settlement(self, error: BaseException | None) -> Settlement | None:

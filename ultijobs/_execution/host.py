@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ultijobs._execution.classify import Classifier
 from ultijobs._execution.report import Report
+from ultijobs._log import RateLimit
 from ultijobs._retry import RetryPolicy
 from ultijobs._steps.context import Context
 from ultijobs._steps.store import StepStore
@@ -66,4 +67,6 @@ class Host:
     overtime: timedelta = timedelta(minutes=10)
     output_limit: int = 1_048_576
     error_limit: int = 10_000
+    said: RateLimit = field(default_factory=RateLimit)
+    """Of lines that repeat."""
     pid: int = field(default_factory=os.getpid)

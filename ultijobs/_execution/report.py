@@ -12,7 +12,7 @@ from uuid import UUID
 
 from ultijobs._execution.failure import Failure
 from ultijobs._execution.outcome import Decision
-from ultijobs._log import emit
+from ultijobs._log import RateLimit, emit
 from ultijobs._queue.records import ClaimedJob, Outcome, StopReason
 
 __all__ = ["FailureReport", "Report", "deliver"]
@@ -60,17 +60,21 @@ Report: TypeAlias = Callable[[FailureReport], Awaitable[None] | None]
 """Called once per failed attempt, after its outcome is stored; never for a cancel or a lost lease."""
 
 
-async def deliver(report: Report, failure: FailureReport) -> None:
-    """Calls `report`; what it raises is logged and changes nothing for the job."""
+async def deliver(report: Report, failure: FailureReport, said: RateLimit) -> None:
+    """Calls `report`; what it raises is logged, as often as `said` admits, and changes nothing for the job."""
     try:
         answer = report(failure)
         if inspect.isawaitable(answer):
             await answer
     except Exception as trouble:  # noqa: BLE001 - the job's outcome does not depend on who is told
+        held_back = said.admit("jobs.report.failed")
+        if held_back is None:
+            return
+        more = f" ({held_back} more since the last line)" if held_back else ""
         emit(
             logging.WARNING,
             "jobs.report.failed",
-            f"App(report=…) raised {type(trouble).__qualname__}: {trouble}",
+            f"App(report=…) raised {type(trouble).__qualname__}: {trouble}{more}",
             exc_info=trouble,
             job_id=failure.job_id,
             run_id=failure.run_id,

@@ -48,7 +48,9 @@ class Trouble:
             return
         self.repeated(logging.ERROR, event, f"{doing}: {type(error).__qualname__}: {error}", error)
 
-    def repeated(self, level: int, event: str, message: str, error: BaseException | None = None) -> None:
+    def repeated(
+        self, level: int, event: str, message: str, error: BaseException | None = None, **fields: object
+    ) -> None:
         """Logs under `event` unless it did within the last second."""
         held_back = self._limit.admit(event)
         if held_back is None:
@@ -61,6 +63,7 @@ class Trouble:
             exc_info=None if isinstance(error, DriverUnavailable) else error,
             worker_id=self._worker_id,
             code=getattr(error, "code", None),
+            **fields,
         )
 
     def answered(self) -> None:

@@ -7,12 +7,12 @@ import contextvars
 import logging
 import math
 import threading
-from collections.abc import MutableMapping
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
 
 from ultijobs._definitions.actor import Actor
-from ultijobs._log import emit
+from ultijobs._log import RESERVED
 from ultijobs._queue.records import ClaimedJob, Progress
 from ultijobs._steps import guard
 from ultijobs._steps.signal import StopSignal
@@ -65,10 +65,11 @@ class Context(Generic[S]):
     The same object is `ultijobs.current()` everywhere below the handler, in its tasks and in its threads.
     """
 
-    __slots__ = ("_job", "_log", "children", "last_progress", "services", "signal")
+    __slots__ = ("_job", "_log", "_told_progress", "children", "last_progress", "services", "signal")
 
     def __init__(self, job: ClaimedJob, services: S, signal: StopSignal) -> None:
         self._job = job
+        self._told_progress = False
         self._log: logging.LoggerAdapter[logging.Logger] | None = None
         self.services = services
         self.signal = signal
@@ -139,17 +140,23 @@ class Context(Generic[S]):
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose lines carry the ids of this attempt."""
+        """A logger whose lines carry the ids of this attempt, and what they are given as `extra`, under any name."""
         if self._log is None:
             job = self._job
-            fields = {"job_id": job.id, "run_id": job.run_id, "name": job.name, "attempt": job.attempt}
+            fields = {
+                "job_id": job.id,
+                "run_id": job.run_id,
+                "name": job.name,
+                "attempt": job.attempt,
+                "lease_no": job.lease_no,
+            }
             self._log = _JobLog(_log, fields)
         return self._log
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Shows how far the attempt is, to operators. The last value wins and is written with the next renewal.
 
-        Never raises: a value that cannot be shown is logged and ignored.
+        Never raises: a value that cannot be shown is ignored, and the first one of an attempt is logged.
         """
         try:
             self.last_progress = Progress(
@@ -158,9 +165,14 @@ class Context(Generic[S]):
                 None if message is None else clip(str(message)[: 2 * MESSAGE_LIMIT], MESSAGE_LIMIT),
             )
         except Exception as error:  # noqa: BLE001 - a display must not fail the work that it shows
-            emit(
-                logging.WARNING, "jobs.progress.ignored", f"progress of {self.name} is unusable: {type(error).__name__}"
-            )
+            if not self._told_progress:
+                self._told_progress = True
+                self.log.warning(
+                    "progress of %s is unusable: %s",
+                    self.name,
+                    type(error).__name__,
+                    extra={"event": "jobs.progress.ignored"},
+                )
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
         """Makes `task` one of the attempt's own: it ends with the attempt."""
@@ -188,6 +200,8 @@ def _finite(value: float) -> float:
 
 class _JobLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        given: dict[str, Any] = kwargs.get("extra") or {}
-        kwargs["extra"] = {"event": "jobs.handler", "fields": self.extra, **given}
+        given = dict(cast("Mapping[str, Any]", kwargs.get("extra") or {}))
+        fields = {**given, **(self.extra or {})}
+        own = {key: value for key, value in given.items() if key not in RESERVED}
+        kwargs["extra"] = {"event": "jobs.handler", **own, "fields": {k: v for k, v in fields.items() if k != "event"}}
         return msg, kwargs

@@ -11,7 +11,6 @@ from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._execution.outcome import without_texts
-from ultijobs._log import emit
 from ultijobs._queue.records import Outcome, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight, Phase, Roster, outcome_of
@@ -133,7 +132,7 @@ class Settler:
 
     def _refused(self, flight: Flight, error: BaseException) -> None:
         job = flight.job
-        emit(
+        self._trouble.repeated(
             logging.ERROR,
             "jobs.worker.settle-failed",
             f"the database refused the settlement of {job.name}: {type(error).__qualname__}: {error}",
@@ -142,7 +141,6 @@ class Settler:
             name=job.name,
             attempt=job.attempt,
             lease_no=job.lease_no,
-            worker_id=self._worker_id,
         )
 
     def _useful(self, settlement: Settlement) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import contextvars
+import json
 import logging
 import os
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from tests.support.attempts import Bench
 from tests.support.eventually import eventually
 from ultijobs._execution.ending import Ending
+from ultijobs._log import JsonLines
 from ultijobs._queue.records import Outcome
 from ultijobs._steps.context import current
 from ultijobs._steps.step import Step
@@ -263,6 +265,21 @@ async def test_the_jobs_log_carries_its_ids(caplog: pytest.LogCaptureFixture):
     (line,) = caplog.records
     assert line.getMessage() == "hello there"
     assert line.__dict__["fields"]["job_id"] == bench.job.id
+
+
+async def test_what_the_jobs_log_is_given_is_in_its_line_and_never_in_place_of_its_ids(
+    caplog: pytest.LogCaptureFixture,
+):
+    async def handler(ctx: Any) -> None:
+        given = {"order": 7, "name": "impostor", "job_id": "none", "level": "x"}
+        ctx.log.info("sold", extra=given)
+
+    bench = Bench(handler)
+    with caplog.at_level(logging.INFO):
+        await bench.run()
+    read = json.loads(JsonLines().format(caplog.records[0]))
+    assert (read["event"], read["level"], read["order"]) == ("jobs.handler", "info", 7)
+    assert (read["job_id"], read["name"]) == (str(bench.job.id), bench.job.name)
 
 
 async def test_the_signal_wakes_a_wait_in_a_task_and_in_another_loop():
