@@ -8,6 +8,7 @@ import typer
 
 from ultijobs_cli.command import command, group_body
 from ultijobs_cli.commands import (
+    backfill,
     cockpit,
     demo,
     doctor,
@@ -61,6 +62,7 @@ def _tree() -> typer.Typer:
     tree.add_typer(_events(), name="events")
     tree.add_typer(_outbox(), name="outbox")
     tree.add_typer(_tasks(), name="tasks")
+    command(tree, "backfill", backfill.backfill)
     command(tree, "stats", overview.stats)
     command(tree, "causes", overview.causes)
     command(tree, "leases", overview.leases)

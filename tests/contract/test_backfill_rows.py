@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tests.contract.harness import Harness
-from tests.contract.moves import POLICY, end, put, put_and_take, take_one
+from tests.contract.moves import POLICY, end, put, put_and_take, row, take_one
 from tests.contract.test_backfills import KEYED, NAME, begun, mark, start
 from ultijobs._queue.backfills import PassStatus
 from ultijobs._queue.records import CatalogEntry, Outcome
 from ultijobs._queue.views import Count
-from ultijobs.inspection import BackfillRow, BackfillState, Inspector
+from ultijobs.errors import BackfillUnknown, Invariant
+from ultijobs.inspection import Action, BackfillRow, BackfillState, Inspector, Target
 
 
 def declared(name: str = NAME, *, environment: str | None = "production", **fields: Any) -> CatalogEntry:
@@ -122,3 +123,65 @@ async def test_a_changed_definition_and_one_that_is_gone_are_told(harness: Harne
         await harness.driver.publish_catalog([declared(checksum="c2")])
     found = await seen(harness)
     assert (found.state, found.declared, found.changed) == ("completed", known, known)
+
+
+# -- starting a pass -----------------------------------------------------------------------------------
+async def test_a_plan_says_what_a_pass_would_touch_and_its_application_starts_it(harness: Harness) -> None:
+    await harness.driver.publish_catalog([declared(tenant="acme", retry={"attempts": 5})])
+    api = Inspector(harness.driver, actor="ops", source="tui")
+    plan = await api.plan_backfill(NAME, remaining=950, reason="it is time")
+    assert (plan.action, plan.matched, plan.refused, plan.equivalent) == (
+        Action.START_BACKFILL,
+        Count(1),
+        (),
+        "ultijobs backfill fill --write --reason 'it is time'",
+    )
+    assert plan.forecast is not None
+    assert (plan.forecast.remaining, plan.forecast.batches, plan.forecast.takes_ms) == (Count(950), 10, 1_800)
+    assert all(check.holds for check in plan.forecast.checks)
+    assert (await seen(harness)).state == "pending"
+    outcome = await api.apply(plan)
+    (job,) = outcome.done
+    queued = await row(harness, job)
+    assert (queued.name, queued.tenant_id, queued.idempotency_key, queued.max_attempts) == (NAME, "acme", NAME, 5)
+    assert (queued.enqueued_by, await harness.driver.inspect.input(job)) == ("ops", '{"force":false}')
+    (line,) = await api.activity()
+    assert (line.action, line.target, line.reason, line.done) == ("start-backfill", "backfill:fill", "it is time", 1)
+
+
+async def test_a_pass_that_is_live_or_done_is_refused_and_force_overrules_the_latter(harness: Harness) -> None:
+    await harness.driver.publish_catalog([declared()])
+    api = Inspector(harness.driver)
+    early = await api.plan(Action.START_BACKFILL, NAME)
+    claimed = await begun(harness)
+    for action in (Action.START_BACKFILL, Action.FORCE_BACKFILL):
+        plan = await api.plan(action, Target(backfill=NAME))
+        assert ([refusal.code for refusal in plan.refused], plan.matched) == (["X_BACKFILL_RUNNING"], Count(0))
+        assert str(claimed.id) in plan.warnings[0]
+    late = await api.apply(early)
+    assert ([refusal.code for refusal in late.refused], late.refused[0].id) == (["X_BACKFILL_RUNNING"], claimed.id)
+    await harness.driver.backfills.end(start(claimed), PassStatus.COMPLETED)
+    await end(harness, claimed)
+    assert [refusal.code for refusal in (await api.apply(early)).refused] == ["X_BACKFILL_APPLIED"]
+    refused = await api.apply(await api.plan(Action.START_BACKFILL, NAME))
+    assert ([refusal.code for refusal in refused.refused], refused.done) == (["X_BACKFILL_APPLIED"], ())
+    forced = await api.apply(await api.plan(Action.FORCE_BACKFILL, NAME))
+    assert await harness.driver.inspect.input(forced.done[0]) == '{"force":true}'
+
+
+async def test_force_does_not_overrule_the_environment(harness: Harness) -> None:
+    await harness.driver.publish_catalog([declared(environments=["staging"])])
+    api = Inspector(harness.driver)
+    plan = await api.plan(Action.FORCE_BACKFILL, NAME)
+    assert [refusal.code for refusal in plan.refused] == ["X_BACKFILL_ENVIRONMENT"]
+    assert (await api.apply(plan)).done == ()
+
+
+async def test_a_backfill_that_nobody_declared_is_unknown(harness: Harness) -> None:
+    await harness.driver.publish_catalog([declared()])
+    api = Inspector(harness.driver)
+    with pytest.raises(BackfillUnknown, match="there is fill") as caught:
+        await api.plan(Action.START_BACKFILL, "fil")
+    assert caught.value.fix == "ultijobs backfill fill"
+    with pytest.raises(Invariant, match="acts on a backfill"):
+        await api.plan(Action.START_BACKFILL, Target(queue="default"))

@@ -26,6 +26,8 @@ _DONE = {
     Action.RESUME: "resumed",
     Action.DRAIN_WORKER: "draining",
     Action.RESUME_WORKER: "resumed",
+    Action.START_BACKFILL: "started",
+    Action.FORCE_BACKFILL: "started",
 }
 
 _VERBS = {

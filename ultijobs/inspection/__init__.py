@@ -36,7 +36,7 @@ from ultijobs._queue.views import (
 )
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
-from ultijobs.inspection.backfills import BackfillRow, BackfillState
+from ultijobs.inspection.backfills import ALARMING, BackfillRow, BackfillState
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.doctor import CHECKS, Check, Checked, Diagnosis, Symptom, Thresholds
 from ultijobs.inspection.filter import format_where, parse_where
@@ -57,8 +57,10 @@ from ultijobs.inspection.models import (
 )
 from ultijobs.inspection.pruned import Expired, PruneOutcome
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
+from ultijobs.inspection.starting import Condition, Forecast
 
 __all__ = [
+    "ALARMING",
     "ANY",
     "CHECKS",
     "ActOutcome",
@@ -73,12 +75,14 @@ __all__ = [
     "Cause",
     "Check",
     "Checked",
+    "Condition",
     "Count",
     "Diagnosis",
     "EventPage",
     "EventRow",
     "Expired",
     "Field",
+    "Forecast",
     "Health",
     "Inspector",
     "JobDetail",

@@ -16,6 +16,7 @@ from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
 from ultijobs.inspection.moving import Move, opened, whither
 from ultijobs.inspection.plans import JOB_ACTIONS
 from ultijobs.inspection.refusals import refusal_of
+from ultijobs.inspection.starting import Forecast, start
 
 __all__ = ["Actor", "apply_plan", "write_result"]
 
@@ -68,6 +69,8 @@ async def apply_plan(
             await _each(driver, plan, tally, lambda ids: _act(driver, plan, ids), on_progress, stop)
         elif plan.action is Action.DRAIN_QUEUE:
             await _move(driver, plan, actor, tally, on_progress, stop)
+        elif plan.forecast is not None:
+            await _start(driver, plan.forecast, actor, tally)
         else:
             await _switch(driver, plan, actor, tally)
     finally:
@@ -193,6 +196,19 @@ async def _act(driver: Driver, plan: Plan, ids: Sequence[UUID]) -> list[ActResul
             tenant=tenant,
         )
     )
+
+
+async def _start(driver: Driver, forecast: Forecast, actor: Actor, tally: _Tally) -> None:
+    """Asks for a pass, unless it was refused when it was foreseen."""
+    tally.matched = 1
+    if forecast.refusals:
+        tally.refused += [Refusal(None, error.code, error.cause) for error in forecast.refusals]
+        return
+    answer = await start(driver, forecast, actor=actor.name)
+    if answer.refusal is None and answer.id is not None:
+        tally.done.append(answer.id)
+    elif answer.refusal is not None:
+        tally.refused.append(Refusal(answer.id, answer.refusal.code, answer.refusal.cause))
 
 
 async def _switch(driver: Driver, plan: Plan, actor: Actor, tally: _Tally) -> None:

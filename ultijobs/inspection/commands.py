@@ -30,6 +30,9 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
             words = ["workers", "resume", target.worker or ""]
         case Action.DRAIN_QUEUE:
             words = ["jobs", "drain", *_moved(target, options, as_of)]
+        case Action.START_BACKFILL | Action.FORCE_BACKFILL:
+            force = ["--force"] if action is Action.FORCE_BACKFILL else []
+            words = ["backfill", target.backfill or "", "--write", *force, *_flag("--reason", options.reason)]
         case Action.RETRY | Action.CANCEL:
             words = ["jobs", str(action), *_jobs(action, target, options, as_of)]
     return shlex.join(["ultijobs", *words])
@@ -42,6 +45,8 @@ def target_text(target: Target) -> str:
     if target.ids:
         more = len(target.ids) - _IDS_SHOWN
         return " ".join(map(str, target.ids[:_IDS_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    if target.backfill is not None:
+        return f"backfill:{target.backfill}"
     return f"queue:{target.queue}" if target.queue is not None else f"worker:{target.worker}"
 
 

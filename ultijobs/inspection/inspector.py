@@ -167,6 +167,7 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
             attempts=await self._store.attempts(row.run_id),
             retry_delays_ms=remaining_delays(row, policy_of(row.name, catalog)),
             input=None if text is None else redact(text, patterns_of(catalog)),
+            backfill=next(iter(await self.passes(run_id=row.run_id, limit=1)), None),
         )
 
     async def why(self, id: UUID, *, tenant: str | None = None) -> Why:

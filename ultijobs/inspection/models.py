@@ -9,9 +9,11 @@ from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
+from ultijobs._queue.backfills import PassRow
 from ultijobs._queue.records import AttemptRecord, StepRecord
 from ultijobs._queue.views import Cause, Count, JobRow, QueueRow, Stats, WaitingOn
 from ultijobs._queue.where import Where
+from ultijobs.inspection.starting import Forecast
 
 __all__ = [
     "ActOutcome",
@@ -40,6 +42,8 @@ class JobDetail:
     """Delays still to come, without jitter, by the catalogue's policy; empty when the name is not in it."""
     input: str | None = None
     """JSON text, redacted; None unless asked for."""
+    backfill: PassRow | None = None
+    """The line of the ledger, of a job that is a pass of a backfill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +125,14 @@ class Action(StrEnum):
     RESUME_WORKER = "resume-worker"
     DRAIN_QUEUE = "drain-queue"
     """Moves jobs to another database."""
+    START_BACKFILL = "start-backfill"
+    FORCE_BACKFILL = "force-backfill"
+    """A new pass although one has completed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an act is for: exactly one of a filter, ids, a queue, a worker."""
+    """What an act is for: exactly one of a filter, ids, a queue, a worker, a backfill."""
 
     where: Where | None = None
     text: str | None = None
@@ -133,6 +140,7 @@ class Target:
     ids: tuple[UUID, ...] = ()
     queue: str | None = None
     worker: str | None = None
+    backfill: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +198,8 @@ class Plan:
     equivalent: str
     """The command that does the same."""
     inverse: Action | None = None
+    forecast: Forecast | None = None
+    """Of a backfill that would be started: what a pass would touch, and what must hold for one."""
 
 
 @dataclass(frozen=True, slots=True)

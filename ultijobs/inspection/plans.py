@@ -16,13 +16,15 @@ from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import FilterInvalid, Invariant, WorkerUnknown
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import parse_where
-from ultijobs.inspection.models import Action, Plan, PlanOptions, Target
+from ultijobs.inspection.models import Action, Plan, PlanOptions, Refusal, Target
 from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
 from ultijobs.inspection.refusals import Reviewed, review
+from ultijobs.inspection.starting import Forecast, foresee
 
-__all__ = ["JOB_ACTIONS", "make_plan", "target_of"]
+__all__ = ["BACKFILL_ACTIONS", "JOB_ACTIONS", "backfill_plan", "make_plan", "target_of"]
 
 JOB_ACTIONS: Final = frozenset({Action.RETRY, Action.CANCEL})
+BACKFILL_ACTIONS: Final = frozenset({Action.START_BACKFILL, Action.FORCE_BACKFILL})
 _QUEUE_ACTIONS: Final = frozenset({Action.PAUSE, Action.RESUME})
 _OF_QUEUES: Final = _QUEUE_ACTIONS | {Action.DRAIN_QUEUE}
 _LOOKED_AT: Final = 200
@@ -42,16 +44,14 @@ _INVERSE: Final = {
 
 
 def target_of(action: Action, given: Target | str | Sequence[UUID], options: PlanOptions) -> Target:
-    """What `given` means for `action`: a text is a filter, a queue or a worker by the kind of act.
+    """What `given` means for `action`: a text is a filter, a queue, a worker or a backfill by the kind of act.
 
     An empty filter is refused with `FilterInvalid`. A filter that names no state gets the states that the act is for,
     so that what it matches is what it can change.
     """
     if isinstance(given, str):
-        if action in JOB_ACTIONS:
-            given = Target(where=parse_where(given), text=given)
-        else:
-            given = Target(queue=given) if action in _OF_QUEUES else Target(worker=given)
+        of_jobs = action in JOB_ACTIONS
+        given = Target(where=parse_where(given), text=given) if of_jobs else _named(action, given)
     elif not isinstance(given, Target):
         given = Target(ids=tuple(given))
     _check(action, given)
@@ -61,6 +61,12 @@ def target_of(action: Action, given: Target | str | Sequence[UUID], options: Pla
     if where.states() is None and action in _DEFAULT_STATES:
         where = replace(where, terms=(Term(Field.STATE, Op.IS, _DEFAULT_STATES[action]), *where.terms))
     return replace(given, where=replace(where, tenant=options.tenant or where.tenant))
+
+
+def _named(action: Action, name: str) -> Target:
+    if action in _OF_QUEUES:
+        return Target(queue=name)
+    return Target(backfill=name) if action in BACKFILL_ACTIONS else Target(worker=name)
 
 
 async def make_plan(driver: Driver, action: Action, target: Target, options: PlanOptions) -> Plan:
@@ -74,7 +80,34 @@ async def make_plan(driver: Driver, action: Action, target: Target, options: Pla
         return await move_plan(driver, target, options, as_of)
     if action in _QUEUE_ACTIONS:
         return await _queue_plan(driver, action, target, options, as_of)
+    if action in BACKFILL_ACTIONS:
+        forecast = await foresee(driver, target.backfill or "", force=action is Action.FORCE_BACKFILL)
+        return backfill_plan(forecast, options, as_of)
     return await _worker_plan(driver, action, target, options, as_of)
+
+
+def backfill_plan(forecast: Forecast, options: PlanOptions, as_of: datetime) -> Plan:
+    """A pass that was foreseen, as a plan: `matched` is 1 when it would be started, and 0 when not."""
+    row = forecast.row
+    action = Action.FORCE_BACKFILL if forecast.force else Action.START_BACKFILL
+    target = Target(backfill=row.name)
+    changed = [f"backfill {row.name} has changed since its last pass"] if row.changed else []
+    return Plan(
+        action=action,
+        target=target,
+        options=options,
+        as_of=as_of,
+        matched=Count(0 if forecast.refusals else 1),
+        queues={row.queue or "default": 1},
+        tenants=0,
+        samples=(),
+        refused=tuple(Refusal(None, error.code, error.cause) for error in forecast.refusals),
+        reruns=(),
+        replays=(),
+        warnings=(*(error.cause for error in forecast.refusals), *changed),
+        equivalent=equivalent(action, target, options, as_of),
+        forecast=forecast,
+    )
 
 
 async def _jobs_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
@@ -199,22 +232,30 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
 
 
 def _check(action: Action, target: Target) -> None:
-    given = [target.where is not None, bool(target.ids), target.queue is not None, target.worker is not None]
+    given = [
+        target.where is not None,
+        bool(target.ids),
+        target.queue is not None,
+        target.worker is not None,
+        target.backfill is not None,
+    ]
     if sum(given) != 1:
-        raise Invariant(f"{action} needs exactly one target", fix="give a filter, ids, a queue or a worker")
+        raise Invariant(f"{action} needs exactly one target", fix="give a filter, ids, a queue, a worker or a backfill")
     if target.where is not None and not target.where.terms:
         raise FilterInvalid(
             f"an empty filter would {action} everything",
             fix=f"name what is meant, such as --where state:{_DEFAULT_STATES.get(action, ('ready',))[0]}",
             meta={"position": 0},
         )
-    wheres, ids, queues, workers = given
+    wheres, ids, queues, workers, backfills = given
     if action is Action.DRAIN_QUEUE:
         fits, kind = wheres or queues, "a queue"
     elif action in _QUEUE_ACTIONS:
         fits, kind = queues, "a queue"
     elif action in JOB_ACTIONS:
         fits, kind = wheres or ids, "jobs"
+    elif action in BACKFILL_ACTIONS:
+        fits, kind = backfills, "a backfill"
     else:
         fits, kind = workers, "a worker"
     if not fits:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from ultijobs.inspection import AttemptRecord, JobDetail, JobRow, StepRecord
 from ultijobs_cli import wording
+from ultijobs_cli.backfills.ledger import pass_data
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.tables import Block, Cell, Column, Pairs, Paragraph, grid
 
@@ -21,7 +22,7 @@ def data(detail: JobDetail, *, payloads: bool) -> dict[str, object]:
         "steps": [{**columns(step), "output": _value(step.output) if payloads else None} for step in detail.steps],
         "attempts": detail.attempts,
         "retry_delays_ms": detail.retry_delays_ms,
-        "backfill": None,
+        "backfill": None if detail.backfill is None else pass_data(detail.backfill),
     }
 
 

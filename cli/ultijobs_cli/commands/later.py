@@ -11,7 +11,7 @@ from ultijobs_cli.report import CommandFailed, Report
 
 __all__ = ["LATER", "later", "refuse"]
 
-LATER: Final = ("backfill", "manifest")
+LATER: Final = ("manifest",)
 """Commands that have no body yet; help does not list them."""
 
 

@@ -1,0 +1,1 @@
+"""The forms of `ultijobs backfill`: starting, pending, the ledger."""
