@@ -10,6 +10,7 @@ from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry, Enqueued, NewJob
 from ultijobs._retry import RetryPolicy
+from ultijobs._tracing import traceparent
 from ultijobs.errors import BackfillApplied
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ async def ask(driver: Driver, wanted: Wanted, *, force: bool, actor: str | None 
         max_attempts=wanted.attempts,
         enqueued_by=actor,
         code_version=wanted.code_version,
+        traceparent=traceparent(),
     )
     return (await driver.enqueue([job]))[0]
 

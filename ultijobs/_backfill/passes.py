@@ -18,6 +18,8 @@ from ultijobs._backfill.reading import reader_of
 from ultijobs._backfill.sweeping import Sweep
 from ultijobs._connect import driver_for, tables_of
 from ultijobs._log import emit
+from ultijobs._metrics import series
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.backfills import PassRow, PassStart, PassStatus
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ClaimedJob
@@ -40,6 +42,8 @@ class Application(Protocol):
     def driver(self) -> Driver: ...
     @property
     def outbox(self) -> str | None: ...
+    @property
+    def metrics(self) -> Metrics: ...
 
 
 class Pass:
@@ -49,6 +53,9 @@ class Pass:
         self._handle = handle
         self._application = application
         self._pacer = Pacer(handle.rate) if pacer is None else pacer
+        self._metrics = application.metrics
+        self._metrics.set(series.BACKFILL_RUNNING, 0, handle.name)
+        self._metrics.add(series.BACKFILL_ROWS, handle.name, by=0)
         self.takes = frozenset({"input", "ctx", "claim"})
         self.is_async = True
         self.step_timeout: timedelta | None = None
@@ -114,14 +121,17 @@ class Pass:
     async def _sweep(self, ctx: Context[Any], start: PassStart, opened: PassRow, tables: Tables | None) -> None:
         store, handle = self._application.driver.backfills, self._handle
         reason = f"backfill {handle.name} goes over all tenants"
+        self._metrics.set(series.BACKFILL_RUNNING, 1, handle.name)
         try:
             with cross_tenant(reason) if handle.tenant == "none" else nullcontext():
                 async with reader_of(handle, ctx, tables, batch=handle.batch) as reader:
-                    left = await Sweep(handle, ctx, start, opened, store, reader, self._pacer).run()
+                    left = await Sweep(handle, ctx, start, opened, store, reader, self._pacer, self._metrics).run()
         except Exception:
             with contextlib.suppress(Exception):
                 await store.end(start, PassStatus.FAILED)
             raise
+        finally:
+            self._metrics.set(series.BACKFILL_RUNNING, 0, handle.name)
         await patiently(lambda: store.end(start, PassStatus.COMPLETED, remaining=left))
 
     async def _done_before(self, claim: ClaimedJob) -> bool:

@@ -13,6 +13,8 @@ from ultijobs._backfill.page import Page
 from ultijobs._backfill.patience import patiently
 from ultijobs._backfill.reading import Reader
 from ultijobs._log import emit
+from ultijobs._metrics import series
+from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.backfills import BackfillStore, PassMark, PassRow, PassStart
 from ultijobs._steps.context import Context
 from ultijobs.errors import BackfillStalled, Draining, JobLeaseLost
@@ -46,7 +48,10 @@ class Sweep:
         store: BackfillStore,
         reader: Reader,
         pacer: Pacer,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
+        self._counted = opened.rows
         self._handle = handle
         self._ctx = ctx
         self._start = start
@@ -130,6 +135,8 @@ class Sweep:
         )
         if not await patiently(lambda: self._store.mark(mark)):
             raise JobLeaseLost(f"the claim {mark.lease_no} of backfill {self._handle.name} is not held any more")
+        self._metrics.add(series.BACKFILL_ROWS, self._handle.name, by=mark.rows - self._counted)
+        self._counted = mark.rows
         if remaining is not None:
             self._ctx.progress(self._rows, self._rows + remaining, "rows")
         elif self._ctx.last_progress is None or self._ctx.last_progress.message == "rows":

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 __all__ = [
+    "BACKFILL_ROWS",
+    "BACKFILL_RUNNING",
     "CLAIM_SECONDS",
     "EVENTS_DELIVERED",
     "EVENTS_PUBLISHED",
@@ -131,6 +133,12 @@ TASK_SLOTS: Final = Series(
 )
 TASK_FAILURES: Final = Series(
     "ultijobs_task_failures_total", "counter", "Tries to dispatch a task that failed.", ("task",)
+)
+BACKFILL_ROWS: Final = Series(
+    "ultijobs_backfill_rows_total", "counter", "Rows that passes of a backfill have handled and marked.", ("backfill",)
+)
+BACKFILL_RUNNING: Final = Series(
+    "ultijobs_backfill_running", "gauge", "1 while this process runs a pass of the backfill, else 0.", ("backfill",)
 )
 EVENTS_PUBLISHED: Final = Series(
     "ultijobs_events_published_total",

@@ -47,7 +47,7 @@ class Rounds:
         """`trouble` is that of the process, when this is not all that it does."""
         self.holder: Final = holder()
         self.pulse: Final = Pulse() if pulse is None else pulse
-        self._metrics: Final = app.metrics
+        self.metrics: Final = app.metrics
         self._store: Final[ScheduleStore] = app.driver.schedule
         self._interval: Final = interval
         self._lease: Final = lease
@@ -64,10 +64,10 @@ class Rounds:
         self._busy: Final[dict[str, asyncio.Task[None]]] = {}
         self._next: Final[dict[str, tuple[datetime, datetime | None]]] = {}
         self._term: int | None = None
-        self._metrics.set(series.SCHEDULER_LEADER, 0)
+        self.metrics.set(series.SCHEDULER_LEADER, 0)
         for name in self._tasks:
-            self._metrics.add(series.TASK_FAILURES, name, by=0)
-            self._metrics.add(series.TASK_SLOTS, name, SlotOutcome.FIRED.value, by=0)
+            self.metrics.add(series.TASK_FAILURES, name, by=0)
+            self.metrics.add(series.TASK_SLOTS, name, SlotOutcome.FIRED.value, by=0)
 
     @property
     def leads(self) -> bool:
@@ -130,7 +130,7 @@ class Rounds:
         await self._firing.close()
         if self._term is not None:
             self._term = None
-            self._metrics.set(series.SCHEDULER_LEADER, 0)
+            self.metrics.set(series.SCHEDULER_LEADER, 0)
             try:
                 async with asyncio.timeout(LEAVES_WITHIN):
                     await self._store.resign(self.holder)
@@ -164,7 +164,7 @@ class Rounds:
                 worker_id=self.holder,
             )
         self._term = leader.term if mine else None
-        self._metrics.set(series.SCHEDULER_LEADER, 1 if mine else 0)
+        self.metrics.set(series.SCHEDULER_LEADER, 1 if mine else 0)
         return mine
 
     def _start(self, task: TaskHandle, state: TaskState, leader: Leader) -> datetime | None:

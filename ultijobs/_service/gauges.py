@@ -67,8 +67,7 @@ class Gauges:
                     self._trouble.failed("jobs.worker.depth-failed", f"reading the gauges of the {self._seat}", error)
                 await asyncio.sleep(EVERY)
         finally:
-            self._clear()
-            await self._leave()
+            await self.leave()
 
     async def once(self) -> bool:
         """One round; True when this process exports now."""
@@ -90,8 +89,11 @@ class Gauges:
         if self._seat == "queues":
             self._metrics.replace(series.PUBLISHER, {(): 0.0})
 
-    async def _leave(self) -> None:
+    async def leave(self) -> None:
+        """Exports nothing from now on, and lets another do so at once."""
+        self._clear()
         if self._held:
+            self._held = False
             # Its lease frees the seat too, later.
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(LEAVES_WITHIN):

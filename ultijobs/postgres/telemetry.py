@@ -12,18 +12,18 @@ from ultijobs.postgres.sql import Sql
 
 __all__ = ["LEAVE_SEAT", "NOTE_LOST", "TAKE_SEAT", "PostgresTelemetry"]
 
-# $1 key, $2 holder, $3 lease
+# $1 seat, $2 holder, $3 lease
 TAKE_SEAT: Final = """\
-insert into {schema}.x_scheduler_leader as l (key, holder, term, lease_until)
-values ($1::text, $2::text, 1, now() + $3::interval)
-on conflict (key) do update set holder = excluded.holder, lease_until = excluded.lease_until,
+insert into {schema}.x_scheduler_leader as l (key, scope, holder, term, lease_until)
+values ('metrics', $1::text, $2::text, 1, now() + $3::interval)
+on conflict (key, scope) do update set holder = excluded.holder, lease_until = excluded.lease_until,
   term = case when l.lease_until > now() then l.term else l.term + 1 end
   where l.lease_until <= now() or l.holder = excluded.holder
 returning true"""
 
 LEAVE_SEAT: Final = """\
 update {schema}.x_scheduler_leader set lease_until = now()
- where key = $1::text and holder = $2::text and lease_until > now()"""
+ where key = 'metrics' and scope = $1::text and holder = $2::text and lease_until > now()"""
 
 # The key of an attempt decides who was first: this, the reaper, or what ended the claim otherwise.
 NOTE_LOST: Final = """\
@@ -51,10 +51,10 @@ class PostgresTelemetry:
         self._sql: Final = sql
 
     async def take_seat(self, seat: Seat, holder: str, *, lease: timedelta) -> bool:
-        return bool(await self._control.fetchval(self._sql(TAKE_SEAT), f"metrics:{seat}", holder, lease))
+        return bool(await self._control.fetchval(self._sql(TAKE_SEAT), seat, holder, lease))
 
     async def leave_seat(self, seat: Seat, holder: str) -> None:
-        await self._control.fetch(self._sql(LEAVE_SEAT), f"metrics:{seat}", holder)
+        await self._control.fetch(self._sql(LEAVE_SEAT), seat, holder)
 
     async def note_lost(self, claims: Sequence[LostClaim]) -> list[bool]:
         ids, leases = [claim.id for claim in claims], [claim.lease_no for claim in claims]

@@ -7,6 +7,7 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.support.eventually import eventually
 from tests.support.scenes import Scene, scene
+from tests.support.scraping import health, port_of
 from tests.support.stage import Ask, quick
 
 
@@ -49,8 +50,15 @@ async def test_a_schema_that_does_not_fit_is_refused_naming_both_versions(stage:
 async def test_a_database_that_is_away_is_waited_for(stage: Scene, pg_url: str):
     with Proxy(pg_url) as proxy:
         proxy.refuse()
-        worker = await stage.worker("w1", url=proxy.url, ready=False)
+        worker = await stage.worker("w1", url=proxy.url, ready=False, metrics_port=0)
         await worker.said("jobs.database.away")
+        port = await port_of(worker)
+
+        async def unhealthy() -> bool:
+            status, told = await health(port)
+            return status == 503 and any("away" in reason for reason in told["reasons"])
+
+        await eventually(unhealthy)
         proxy.heal()
         await worker.said("jobs.database.back")
         job = await quick.enqueue(Ask(key="k"))
@@ -58,7 +66,9 @@ async def test_a_database_that_is_away_is_waited_for(stage: Scene, pg_url: str):
         proxy.refuse()
         await eventually(lambda: len(worker.lines("jobs.database.away")) == 2)
         later = await quick.enqueue(Ask(key="later"))
+        await eventually(unhealthy)
         proxy.heal()
         await stage.ended(later.id, within=8)
         await eventually(lambda: len(worker.lines("jobs.database.back")) == 2)
         assert len(worker.lines("jobs.database.away")) == 2, "one line when it goes, one when it is back"
+        assert (await health(port))[0] == 200

@@ -15,6 +15,7 @@ from tests.support.eventually import eventually
 from ultijobs import App, BatchSource, Context, RetryPolicy, Worker, backfill, current
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._ids import new_id
+from ultijobs._metrics import series
 from ultijobs._queue.records import NewJob
 from ultijobs._queue.views import Count
 from ultijobs.errors import BackfillApplied, DriverUnavailable, Invariant
@@ -72,6 +73,8 @@ async def test_a_pass_handles_every_row_once_and_leaves_one_completed_line():
     assert (line.run_id, line.status, line.rows, line.batches) == (answer.run_id, "completed", 35, 4)
     assert (line.remaining, line.cursor, line.sweep, line.checksum) == (0, None, 0, fill.checksum)
     assert line.completed_at is not None
+    counted = app.metrics.read()
+    assert (counted[series.BACKFILL_ROWS], counted[series.BACKFILL_RUNNING]) == ({("fill",): 35}, {("fill",): 0})
 
 
 async def test_an_empty_source_completes():

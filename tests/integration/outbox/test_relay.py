@@ -18,8 +18,10 @@ import pytest
 from tests.integration.outbox.conftest import Mail, send
 from tests.support.eventually import eventually
 from ultijobs import App, Relay
+from ultijobs._metrics import series
 from ultijobs._outbox import passing
 from ultijobs._retry import RetryPolicy
+from ultijobs._service import gauges
 from ultijobs._worker.worker import Worker
 from ultijobs.errors import DriverUnavailable, Invariant
 
@@ -234,6 +236,30 @@ async def test_a_queue_that_is_away_costs_no_row_a_try(app, connection, outbox, 
     assert await jobs() == ["a", "b"]
     await eventually(lambda: lines("jobs.database.back"))
     assert len(lines("jobs.database.away")) == 1
+
+
+async def test_what_is_published_refused_and_set_aside_is_told(
+    app, connection, outbox, queue, impatient, monkeypatch, lines
+):
+    monkeypatch.setattr(gauges, "EVERY", 0.05)
+    queue.before = refuse("bad")
+    await stage(app, connection, "a")
+    await stage(app, connection, "bad")
+    relay = Relay(app, interval="20ms", metrics_port=0, metrics_host="127.0.0.1")
+    running = asyncio.create_task(relay.run())
+    wanted = {series.OUTBOX_PUBLISHED: 1, series.OUTBOX_REFUSED: 8, series.OUTBOX_SET_ASIDE: 1, series.OUTBOX_STAGED: 0}
+
+    def told() -> bool:
+        found = app.metrics.read()
+        return {each: found[each].get(()) for each in wanted} == wanted
+
+    await eventually(told)
+    assert app.metrics.read()[series.QUEUE_DEPTH] == {("default",): 1}
+    assert relay.health().ok
+    relay.stop()
+    assert relay.health().reasons == ("draining",)
+    await asyncio.wait_for(running, 10)
+    assert app.metrics.read()[series.OUTBOX_SET_ASIDE] == {}
 
 
 async def test_a_relay_whose_connections_are_cut_again_and_again_publishes_each_row_once(
