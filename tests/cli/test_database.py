@@ -62,6 +62,19 @@ def test_a_driver_that_cannot_be_used_is_exit_4(tmp_path: Path, url: str) -> Non
     assert done.json["findings"][0]["fix"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["migrate"], ["migrate", "--check"], ENQUEUE, ["tui", "--once"], ["doctor"], ["worker"], ["scheduler"], ["relay"]],
+    ids=" ".join,
+)
+def test_a_driver_that_is_not_built_is_said_to_be_so_by_every_command(tmp_path: Path, words: list[str]) -> None:
+    done = Shop(tmp_path, "nats://u:s3cret@h").run(*words)
+    assert done.code == 4
+    assert "X_NOT_IMPLEMENTED: the nats driver is not built yet" in done.err
+    assert "fix: use postgresql://USER@HOST/DB, embedded:DIR or memory:" in done.err
+    assert "s3cret" not in done.out + done.err
+
+
 def test_a_database_that_does_not_exist_is_answered_with_how_it_is_made(tmp_path: Path, pg_url: str) -> None:
     done = Shop(tmp_path, f"{pg_url}_nowhere").run("migrate")
     assert done.code == 4

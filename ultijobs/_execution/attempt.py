@@ -22,6 +22,7 @@ from ultijobs._execution.report import FailureReport, deliver
 from ultijobs._execution.spans import traced
 from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
 from ultijobs._steps.context import RUNNING, Context
+from ultijobs._steps.ending import contained, runs_in
 from ultijobs._steps.process import PROCESS
 from ultijobs._steps.signal import StopSignal
 from ultijobs.errors import JobRowStatusUnknown, JobTimeout, RunCodeChanged
@@ -179,10 +180,11 @@ class Attempt:
         try:
             if self.ending is None:
                 await self._body.run()
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as raised:  # noqa: BLE001 - whatever ends the body is the outcome of the attempt
-            error = raised
+        except BaseException as raised:
+            if isinstance(raised, GeneratorExit) and not runs_in(task):
+                raise
+            # Whatever else ends the body, `sys.exit` too, is the outcome of the attempt and not of its process.
+            error = contained(raised, "the handler")
         finally:
             if PROCESS.pid != self._host.pid:
                 # A child that the handler forked has come out of it: only the parent may speak for the claim.

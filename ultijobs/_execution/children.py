@@ -12,6 +12,7 @@ from typing import Any
 from ultijobs._execution.ending import log
 from ultijobs._queue.records import ClaimedJob
 from ultijobs._steps.context import RUNNING, Context
+from ultijobs._steps.ending import Contained
 
 __all__ = ["end_children", "tracked"]
 
@@ -22,9 +23,11 @@ def tracked(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
     before = loop.get_task_factory()
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
-        task: Any = asyncio.Task(coro, loop=loop, **options) if before is None else before(loop, coro, **options)
         context = options.get("context")
         running = RUNNING.get(None) if context is None else context.get(RUNNING)
+        if running is not None:
+            coro = Contained(coro)
+        task: Any = asyncio.Task(coro, loop=loop, **options) if before is None else before(loop, coro, **options)
         if running is not None:
             running.adopt(task)
         return task

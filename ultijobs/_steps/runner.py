@@ -16,6 +16,7 @@ from ultijobs._queue.events import Sight
 from ultijobs._queue.records import ClaimedJob, StepKind, StepRecord, StepStatus, StepWrite
 from ultijobs._steps.codec import Codec, codec_for
 from ultijobs._steps.context import STEP, StepScope
+from ultijobs._steps.ending import contained
 from ultijobs._steps.executing import Executing, Replayed
 from ultijobs._steps.ledger import Ledger
 from ultijobs._steps.names import DerivedNames, stored_name
@@ -145,8 +146,7 @@ class Runner:
         try:
             self.leave_if_forked()
             step.stop_clock()
-            if isinstance(error, SystemExit):
-                error = RuntimeError(f"the step {step.name!r} called sys.exit({error.code!r})")
+            error = contained(error, f"the step {step.name!r}")
             if step.expired and isinstance(error, Exception | asyncio.CancelledError):
                 own = step.absorb_cancel()
                 late = step.overrun()

@@ -17,6 +17,7 @@ from ultijobs._definitions.event import Event
 from ultijobs._durations import Duration, parse
 from ultijobs._steps.codec import Codec, codec_of
 from ultijobs._steps.context import STEP
+from ultijobs._steps.ending import runs_in
 from ultijobs._steps.executing import Replayed
 from ultijobs._steps.runner import Runner
 from ultijobs._steps.waiting import wish_of
@@ -182,6 +183,7 @@ async def _run(
     if isinstance(begun, Replayed):
         return begun.value
     interrupted: asyncio.CancelledError | None = None
+    own = asyncio.current_task()
     token = STEP.set(begun.scope)
     try:
         with stepping(begun.scope.name):
@@ -195,7 +197,7 @@ async def _run(
                     value = await value
     except BaseException as error:
         STEP.reset(token)
-        if isinstance(error, GeneratorExit):
+        if isinstance(error, GeneratorExit) and not runs_in(own):
             raise
         seen = await runner.fail(begun, error)
         if seen is error:

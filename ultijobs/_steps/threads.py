@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from ultijobs._steps.ending import contained
 from ultijobs._steps.store import Firm
 from ultijobs.errors import Aborted
 
@@ -45,12 +46,8 @@ class Threads:
             except StopIteration as stop:
                 error = RuntimeError("the function raised StopIteration")
                 error.__cause__ = stop
-            except (KeyboardInterrupt, GeneratorExit) as raised:
-                # Raised by hand: on the loop they would end the process that waits.
-                error = RuntimeError(f"the function raised {type(raised).__qualname__}")
-                error.__cause__ = raised
             except BaseException as raised:  # noqa: BLE001 - whatever it is goes to the one who waits
-                error = raised
+                error = contained(raised, "the function")
             try:
                 loop.call_soon_threadsafe(_complete, future, value, error)
             except RuntimeError:

@@ -42,8 +42,8 @@ async def migrate(
     url, schema = database(call.flags)
     if check:
         return await _check(call, schema)
-    if url.partition(":")[0] not in {"postgresql", "postgres", "embedded"}:
-        raise CliBadFlag("only postgresql:// and embedded: have tables", fix="give --database-url postgresql://…")
+    if url.partition(":")[0] == "memory":
+        raise CliBadFlag("a queue in memory has no tables", fix="give --database-url postgresql://…")
     app = load_app(call, or_outbox=True) if application(call.flags) else None
     from ultijobs.postgres import migrate as migrations  # noqa: PLC0415 - asyncpg is loaded by who needs it
 

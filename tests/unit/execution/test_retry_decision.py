@@ -1,5 +1,7 @@
 """What follows a failed attempt: the class of the error, the row's own maximum, the policy."""
 
+import asyncio
+import contextvars
 import dataclasses
 import math
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from tests.support.attempts import Bench, Declared
 from ultijobs._execution.classify import Classifier
 from ultijobs._queue.records import Outcome, Settlement, StopReason
 from ultijobs._retry import RetryAfter, RetryPolicy, Terminal
+from ultijobs._steps.step import Step
 from ultijobs.errors import Overloaded, RateLimited, UltijobsError, ValidationFailed
 
 POLICY = RetryPolicy(attempts=5, delay="1s", max_delay="1h", jitter=False)
@@ -176,7 +179,10 @@ async def test_a_validation_error_of_the_body_is_an_ordinary_failure():
     assert settlement.outcome is Outcome.RETRIED
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), BaseException("bare"), StopIteration(1), StopAsyncIteration()])
+ENDINGS = [SystemExit(3), KeyboardInterrupt(), GeneratorExit()]
+
+
+@pytest.mark.parametrize("error", [*ENDINGS, BaseException("bare"), StopIteration(1), StopAsyncIteration()], ids=repr)
 async def test_whatever_a_body_raises_is_a_failure_of_the_attempt_and_not_of_the_worker(error: BaseException):
     def handler() -> None:
         raise error
@@ -188,3 +194,62 @@ async def test_whatever_a_body_raises_is_a_failure_of_the_attempt_and_not_of_the
         settlement = await Bench(fn).run()
         assert settlement is not None
         assert settlement.outcome is Outcome.RETRIED
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=repr)
+async def test_what_would_end_a_process_ends_the_step_or_the_task_that_raises_it(error: BaseException):
+    async def raising() -> None:
+        raise error
+
+    def raising_in_a_thread() -> None:
+        raise error
+
+    async def in_a_step(step: Step) -> None:
+        await step.run("exit", raising)
+
+    async def in_a_step_in_a_thread(step: Step) -> None:
+        await step.run("exit", raising_in_a_thread)
+
+    async def in_a_task() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(raising())
+
+    async def in_a_task_that_waited() -> None:
+        async def late() -> None:
+            await asyncio.sleep(0)
+            raise error
+
+        await asyncio.gather(late(), asyncio.sleep(0))
+
+    for fn in (in_a_step, in_a_step_in_a_thread, in_a_task, in_a_task_that_waited):
+        bench = Bench(fn)
+        settlement = await bench.run()
+        assert settlement is not None
+        assert settlement.outcome is Outcome.RETRIED
+        assert "sys.exit(3)" in str(settlement.error) or type(error).__name__ in str(settlement.error)
+        assert [record.status for record in bench.steps.records.values()] == ["failed"] * (
+            fn.__name__[:9] == "in_a_step"
+        )
+
+
+def test_an_attempt_whose_coroutine_is_closed_from_outside_ends_there():
+    reached: list[str] = []
+    context = contextvars.copy_context()
+
+    async def handler() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            reached.append("closed")
+
+    async def begun() -> asyncio.Task[Settlement | None]:
+        task = asyncio.create_task(Bench(handler).claim().run(), context=context)
+        await asyncio.sleep(0)
+        return task
+
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(begun())
+    task._log_destroy_pending = False
+    context.run(task.get_coro().close)
+    loop.close()
+    assert reached == ["closed"]
