@@ -48,6 +48,7 @@ _BY_CODE: Final[dict[str, ExitCode]] = {
             errors.SchemaOutdated.code,
             errors.NotImplementedYet.code,
             errors.AppUnusable.code,
+            errors.LifespanFailed.code,
             errors.AppAmbiguous.code,
             errors.JobConcurrencyUnenforceable.code,
         ),

@@ -81,6 +81,9 @@ def _begin(ctx: typer.Context, values: dict[str, Any], *, version: bool) -> int:
     if version:
         known = f"ultijobs {release()}"
         screen.show("--version", Report(known, {"version": release()}, [Paragraph(known)]))
+    elif ctx.invoked_subcommand is None and (flags.json or flags.json_lines):
+        screen.show("", _nothing_asked())
+        raise typer.Exit(ExitCode.USAGE)
     elif ctx.invoked_subcommand is None:
         screen.plain(ctx.get_help())
     else:
@@ -99,6 +102,11 @@ def beginning() -> Callable[..., int]:
     run.__signature__ = with_common([own])  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
+
+
+def _nothing_asked() -> Report:
+    flag = CliBadFlag("no command is named", fix=f"{PROGRAM} --help")
+    return Report(flag.cause, findings=(Finding.of(flag),), exit_code=ExitCode.USAGE)
 
 
 def _refuse_bytes(words: Sequence[str]) -> None:

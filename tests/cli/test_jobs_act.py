@@ -149,6 +149,17 @@ def test_a_limit_makes_a_canary(queue: Cli, seeds: Seeds) -> None:
     assert data["done"] == [str(first)]
 
 
+def test_a_queue_that_nobody_knows_is_told(queue: Cli, seeds: Seeds) -> None:
+    seeds.job(queue="billing")
+    paused = queue("queues", "pause", "biling", "--json")
+    assert paused.code == 0
+    assert paused.data["warnings"] == ["no job, worker or declaration names the queue biling; there is billing"]
+    assert queue("queues", "resume", "biling").code == 0
+    resumed = queue("queues", "resume", "billling", "--json")
+    assert (resumed.code, resumed.codes) == (3, ["X_QUEUE_UNKNOWN"])
+    assert resumed.json["findings"][0]["fix"] == "ultijobs queues resume billing"
+
+
 @pytest.mark.parametrize(
     ("flag", "value"),
     [

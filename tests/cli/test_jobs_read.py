@@ -141,6 +141,16 @@ def test_payloads_are_shown_only_when_asked_for(queue: Cli, seeds: Seeds) -> Non
     assert data["steps"][0]["output"] == {"iban": "DE02"}
 
 
+def test_what_steps_returned_is_redacted_as_the_input_is(queue: Cli, seeds: Seeds) -> None:
+    claim = seeds.running(input='{"password": "hunter1"}')
+    seeds.step(claim, "load", '{"user": {"api_key": "hunter2"}, "name": "Ann"}')
+    seeds.step(claim, "fetch-token", '"hunter3"')
+    for words in ((), ("--json",)):
+        shown = queue("jobs", "show", str(claim.id), "--input", *words).out
+        assert "hunter" not in shown
+        assert "Ann" in shown
+
+
 def test_an_id_may_be_its_last_digits(queue: Cli, seeds: Seeds) -> None:
     job = seeds.job()
     for ref in (str(job), job.hex, job.hex[-8:], f"…{job.hex[-8:]}", job.hex[-6:].upper()):

@@ -38,6 +38,7 @@ def test_usage_errors_are_one_envelope_under_json_wherever_the_flag_stands(cli: 
         ("jobs", "--json", "lss"),
         ("jobs", "ls", "--nope", "--json"),
         ("nope", "--json"),
+        ("--json",),
     ):
         answer = cli(*words)
         assert answer.code == 2, words

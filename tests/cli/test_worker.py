@@ -109,6 +109,39 @@ def test_a_module_that_raises_on_import_is_exit_4_with_its_traceback(shop: Shop)
     assert shop.run("workers", "--json").data["rows"] == []
 
 
+LIFESPAN = """
+from contextlib import asynccontextmanager
+from ultijobs import App, job
+
+@asynccontextmanager
+async def services():
+    {before}
+    yield None
+    {after}
+
+@job(idempotency_key=lambda _: "k", tenant="none")
+def ship(): ...
+
+app = App(jobs=[ship], lifespan=services)
+"""
+
+
+async def test_a_lifespan_that_raises_is_exit_4_under_its_own_code(shop: Shop, api: Inspector) -> None:
+    (shop.folder / "shop.py").write_text(LIFESPAN.format(before="1 / 0", after="pass"))
+    done = shop.run("worker")
+    assert done.code == 4
+    assert "X_LIFESPAN_FAILED: App(lifespan=…) raised ZeroDivisionError before the first job" in done.err
+    assert 'shop.py", line 7, in services' in done.err
+    (shop.folder / "shop.py").write_text(LIFESPAN.format(before="pass", after='raise OSError("the printer is gone")'))
+    with shop.started("worker") as worker:
+        await serving(api)
+        worker.signal(signal.SIGTERM)
+        assert worker.code() == 4
+        assert (
+            "X_LIFESPAN_FAILED: App(lifespan=…) raised OSError after the last job: the printer is gone" in worker.said()
+        )
+
+
 ONE = """
 from ultijobs import App, Limits, job
 

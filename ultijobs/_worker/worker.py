@@ -37,6 +37,7 @@ from ultijobs._worker.crew import Crew
 from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
 from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.observing import Observer
+from ultijobs._worker.services import Services
 from ultijobs._worker.settings import settings
 from ultijobs._worker.upkeep import Upkeep
 from ultijobs._worker.vitals import vitals
@@ -109,8 +110,8 @@ class Worker:
         """Works until `stop`, SIGTERM or ctrl-c; a second signal hands back at once and raises `KeyboardInterrupt`.
 
         Cancelled, it hands back at once too. Waits for a database that is away. Raises `SchemaOutdated` for tables that
-        do not fit this release, `JobConcurrencyUnenforceable` for caps that the driver cannot keep; then nothing was
-        claimed.
+        do not fit this release, `JobConcurrencyUnenforceable` for caps that the driver cannot keep, `LifespanFailed`;
+        then nothing was claimed.
         """
         parent = os.environ.get(PARENT_FD)
         with self._stop.on_signals(), on_parent_death(self._stop, None if parent is None else int(parent)):
@@ -162,7 +163,7 @@ class Worker:
             "publishing the catalogue", lambda: driver.publish_catalog(catalogue_of(app))
         ):
             return None
-        services = None if app.lifespan is None else await stack.enter_async_context(app.lifespan())
+        services = await stack.enter_async_context(Services(app.lifespan, identity.worker_id))
         stack.enter_context(bound(app))
         loop = asyncio.get_running_loop()
         stack.enter_context(tracked(loop))

@@ -50,6 +50,7 @@ UltijobsError
 ├── BackfillUnknown              X_BACKFILL_UNKNOWN
 ├── DeclarationUnknown           X_DECLARATION_UNKNOWN
 ├── AppUnusable                  X_APP_UNUSABLE
+├── LifespanFailed               X_LIFESPAN_FAILED
 ├── CliBadFlag                   X_CLI_BAD_FLAG
 ├── CliUnexpected                X_CLI_UNEXPECTED
 └── an application's own, by subclassing with `code` and `retry`
@@ -110,6 +111,7 @@ from ultijobs.errors.operations import (
     CliUnexpected,
     DeclarationUnknown,
     FilterInvalid,
+    LifespanFailed,
     MoveRefused,
     QueueUnknown,
     WorkerUnknown,
@@ -160,6 +162,7 @@ __all__ = [
     "JobTenantRequired",
     "JobTimeout",
     "JobUnknown",
+    "LifespanFailed",
     "MetricsUnavailable",
     "MoveRefused",
     "NotImplementedYet",

@@ -10,6 +10,7 @@ __all__ = [
     "CliUnexpected",
     "DeclarationUnknown",
     "FilterInvalid",
+    "LifespanFailed",
     "MoveRefused",
     "QueueUnknown",
     "WorkerUnknown",
@@ -67,6 +68,14 @@ class AppUnusable(UltijobsError):
     code = "X_APP_UNUSABLE"
     title = "The application cannot be loaded"
     default_fix = "correct the module that the cause names"
+
+
+class LifespanFailed(UltijobsError):
+    """The application's lifespan failed."""
+
+    code = "X_LIFESPAN_FAILED"
+    title = "The application's lifespan failed"
+    default_fix = "mend the lifespan: its traceback is in the log of the worker"
 
 
 class CliBadFlag(UltijobsError):

@@ -55,7 +55,7 @@ from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
 from ultijobs.inspection.pruned import Pruned
 from ultijobs.inspection.publishing import publish
-from ultijobs.inspection.redaction import patterns_of, redact
+from ultijobs.inspection.redaction import patterns_of, redact, redact_output
 from ultijobs.inspection.scheduled import Scheduled
 from ultijobs.inspection.why import Gates, explain, lapsed
 
@@ -156,17 +156,18 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
     async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
         """One job with its steps, attempts and the delays still to come. Raises `JobUnknown`.
 
-        The input is left out unless asked for, and then its values under masked keys are hidden.
+        The input is left out unless asked for. Values under masked keys are hidden in it and in what steps returned.
         """
         row = await self._row(id, tenant)
         catalog = await self._store.catalog()
         text = await self._store.input(id) if with_input else None
+        patterns = patterns_of(catalog)
         return JobDetail(
             row=row,
-            steps=await self._store.steps(row.run_id),
+            steps=[redact_output(step, patterns) for step in await self._store.steps(row.run_id)],
             attempts=await self._store.attempts(row.run_id),
             retry_delays_ms=remaining_delays(row, policy_of(row.name, catalog)),
-            input=None if text is None else redact(text, patterns_of(catalog)),
+            input=None if text is None else redact(text, patterns),
             backfill=next(iter(await self.passes(run_id=row.run_id, limit=1)), None),
         )
 

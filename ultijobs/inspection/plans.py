@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import StopReason
 from ultijobs._queue.views import Count, JobRow, QueueRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.errors import FilterInvalid, Invariant, WorkerUnknown
+from ultijobs.errors import FilterInvalid, Invariant, QueueUnknown, WorkerUnknown
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.models import Action, Plan, PlanOptions, Refusal, Target
@@ -177,10 +178,16 @@ async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow],
 
 async def _queue_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
     name = target.queue or ""
-    row = next((q for q in await driver.inspect.queues() if q.queue == name), None)
+    queues = {q.queue: q for q in await driver.inspect.queues()}
+    row = queues.get(name)
     warnings: list[str] = []
     if row is None:
-        warnings.append(f"no job, worker or declaration names the queue {name}")
+        near = get_close_matches(name, queues, 1)
+        told = f"no job, worker or declaration names the queue {name}"
+        if action is Action.RESUME:
+            raise QueueUnknown(told, fix=f"ultijobs queues resume {near[0]}" if near else None)
+        # It may be paused before its first job comes.
+        warnings.append(f"{told}; there is {near[0]}" if near else told)
     changes = (row is not None and row.state == "paused") is (action is Action.RESUME)
     if not changes:
         warnings.append(f"queue {name} is {'paused already' if action is Action.PAUSE else 'not paused'}")

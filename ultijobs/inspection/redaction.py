@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final, cast
 
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.records import CatalogEntry, StepRecord
 
-__all__ = ["ALWAYS", "MASK", "patterns_of", "redact"]
+__all__ = ["ALWAYS", "MASK", "patterns_of", "redact", "redact_output"]
 
 MASK: Final = "•••"
 ALWAYS: Final = ("*password*", "*passwd*", "*secret*", "*token*", "authorization", "*api_key*", "*apikey*", "cookie")
@@ -29,13 +30,23 @@ def patterns_of(entries: Iterable[CatalogEntry]) -> tuple[str, ...]:
 def redact(text: str, patterns: Sequence[str]) -> str:
     """`text`, a JSON document, with the values of matching keys masked at every depth. Keys match without their case.
 
-    A document nested too deep to be walked is masked whole.
+    Where none matches it is left as it is. A document nested too deep to be walked is masked whole.
     """
     lowered = tuple(p.lower() for p in patterns)
     try:
-        return json.dumps(_masked(json.loads(text), lowered), ensure_ascii=False)
+        value = json.loads(text)
+        masked = _masked(value, lowered)
+        return text if masked == value else json.dumps(masked, ensure_ascii=False)
     except RecursionError:
         return json.dumps(MASK, ensure_ascii=False)
+
+
+def redact_output(step: StepRecord, patterns: Sequence[str]) -> StepRecord:
+    """The step with its output as `redact` leaves it; the step's own name counts as the key of the whole."""
+    if step.output is None:
+        return step
+    named = any(fnmatchcase(step.name.lower(), pattern.lower()) for pattern in patterns)
+    return replace(step, output=json.dumps(MASK, ensure_ascii=False) if named else redact(step.output, patterns))
 
 
 def _masked(value: object, patterns: Sequence[str]) -> object:

@@ -17,7 +17,7 @@ from ultijobs._queue.where import Where
 from ultijobs.errors import Invariant
 from ultijobs.postgres.filters import Arguments, conditions, touches
 from ultijobs.postgres.links import Links
-from ultijobs.postgres.rows import JOB, job_row
+from ultijobs.postgres.rows import JOB, in_dates, job_row
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.stepping import IN_STREAM, STREAMS
 
@@ -117,7 +117,7 @@ def _last(source: str, order: _Order) -> str:
     """Where the looking stopped."""
     turned = _Order(order.time, not order.descending)
     last = f"from {source}_ids z order by {turned.by('z')} limit 1"
-    time = f", (select z.{order.time} {last}) as {source}_time" if order.time else ""
+    time = f", (select {in_dates(f'z.{order.time}')} {last}) as {source}_time" if order.time else ""
     return f"(select z.id {last}) as {source}_id{time}"
 
 

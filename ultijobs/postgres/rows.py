@@ -23,6 +23,7 @@ __all__ = [
     "activity_row",
     "attempt_record",
     "catalog_entry",
+    "in_dates",
     "in_time",
     "job_row",
     "lease_row",
@@ -59,10 +60,17 @@ case when j.state not in ('ready', 'suspended') then null
              from {{schema}}.x_workers w
             where {LIVE_WORKER} and j.queue = any(w.queues) and j.name = any(w.names)) end"""
 
+
+def in_dates(column: str) -> str:
+    """SQL for a time that a datetime holds: one of before or after all dates is shown as their first or last."""
+    return f"least(greatest({column}, '0001-01-02 00:00:00+00'), '9999-12-30 00:00:00+00')"
+
+
 JOB: Final = f"""\
 j.id, j.run_id, j.name, j.queue, case when j.state = 'ready' and j.run_at > now() then 'delayed' else j.state end
   as state,
-j.attempt, j.max_attempts, j.priority, j.idempotency_key, j.tenant_id, j.run_at, j.due_at, j.created_at, j.updated_at,
+j.attempt, j.max_attempts, j.priority, j.idempotency_key, j.tenant_id, {in_dates("j.run_at")} as run_at,
+{in_dates("j.due_at")} as due_at, {in_dates("j.created_at")} as created_at, {in_dates("j.updated_at")} as updated_at,
 j.started_at, j.finished_at, j.lease_no, j.lease_until, j.worker_id, j.last_error, j.error_code, j.fingerprint,
   j.stop_reason,
 j.cancel_reason, j.traceparent, j.enqueued_by, j.code_version, j.running_step, j.progress::text as progress, j.behind,
@@ -81,7 +89,7 @@ ACTIVITY: Final = """\
 id, at, actor, source, action, target, reason, as_of, matched, done, refused, failed, finished_at, equivalent,
 detail::text as detail"""
 
-_CHANGED: Final = {"progress", "waiting_on", "run_at", "due_at", "created_at"}
+_CHANGED: Final = {"progress", "waiting_on"}
 _COPIED: Final = tuple(f.name for f in fields(JobRow) if f.name not in _CHANGED)
 _ACTIVITY_COPIED: Final = tuple(f.name for f in fields(ActivityRow) if f.name != "detail")
 
@@ -90,9 +98,6 @@ def job_row(row: Record) -> JobRow:
     waiting_on = row["waiting_on"]
     return JobRow(
         **{name: row[name] for name in _COPIED},
-        run_at=in_time(row["run_at"]),
-        due_at=in_time(row["due_at"]),
-        created_at=in_time(row["created_at"]),
         progress=read_progress(row["progress"]),
         waiting_on=None if waiting_on is None else WaitingOn(waiting_on),
     )

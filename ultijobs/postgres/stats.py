@@ -127,7 +127,8 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(
        coalesce(d.ready_cut, false) as ready_cut, coalesce(d.delayed_cut, false) as delayed_cut,
        coalesce(d.suspended_cut, false) as suspended_cut,
        coalesce(r.running, 0) as running, coalesce(s.dead, 0) as dead, coalesce(s.failed, 0) as failed,
-       (extract(epoch from now() - least(d.oldest, b.oldest)) * 1000)::bigint as oldest_ready_ms,
+       (extract(epoch from now() - nullif(greatest(coalesce(least(d.oldest, b.oldest), 'infinity'),
+          '0001-01-02 00:00:00+00'), 'infinity')) * 1000)::bigint as oldest_ready_ms,
        coalesce(w.workers, 0) as workers, coalesce(w.capacity, 0)::bigint as capacity,
        p.paused_at, p.paused_by, p.pause_reason, p.resume_at
   from history h

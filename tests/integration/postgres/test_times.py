@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ultijobs.inspection import Inspector
+from ultijobs.inspection import ANY, Inspector, Sort
 
 PAST = ["-infinity", "4000-01-01 BC", "0001-01-01 00:00Z"]
 FUTURE = ["infinity", "20000-01-01", "9999-12-31 23:59Z"]
@@ -33,13 +33,18 @@ async def test_a_job_that_is_never_due_holds_back_no_other(driver, database, ask
     assert (await driver.next_due(["default"], ["send"])).days > 365
 
 
-@pytest.mark.parametrize("at", ["-infinity", "infinity"])
-async def test_an_infinite_time_is_shown_beside_the_others(driver, database, job, at):
+@pytest.mark.parametrize("at", [*PAST, *FUTURE])
+async def test_a_time_that_no_datetime_holds_is_shown_beside_the_others(driver, database, job, at):
     timeless, other = job(), job()
     await driver.enqueue([timeless, other])
-    await database.execute(f"update x_jobs set run_at = '{at}', due_at = '{at}' where id = $1", timeless.id)
+    times = ", ".join(f"{column} = '{at}'" for column in ("run_at", "due_at", "created_at", "updated_at"))
+    await database.execute(f"update x_jobs set {times} where id = $1", timeless.id)
     inspector = Inspector(driver)
     rows = (await inspector.jobs()).rows
     detail = await inspector.job(timeless.id)
     assert {row.id for row in rows} == {timeless.id, other.id}
     assert detail.row.run_at.utcoffset() == timedelta(0)
+    due = await driver.inspect.jobs(ANY, sort=Sort.DUE, limit=1)
+    rest = await driver.inspect.jobs(ANY, sort=Sort.DUE, after=due.next, limit=1)
+    assert {row.id for row in (*due.rows, *rest.rows)} == {timeless.id, other.id}
+    assert (await inspector.why(timeless.id)).state in {"ready", "delayed"}
