@@ -30,7 +30,10 @@ def runs_in(task: asyncio.Task[Any] | None) -> bool:
 
 
 class Contained(Coroutine[Any, Any, Any]):
-    """A coroutine for a task of its own: a loop would end with a `sys.exit` that one of its tasks lets out."""
+    """A coroutine for a task of its own: a loop would end with a `sys.exit` that one of its tasks lets out.
+
+    A `GeneratorExit` would close whatever waits for the task, instead of being raised there.
+    """
 
     def __init__(self, coro: Coroutine[Any, Any, Any]) -> None:
         self._coro: Final = coro
@@ -38,13 +41,15 @@ class Contained(Coroutine[Any, Any, Any]):
     def send(self, value: Any, /) -> Any:
         try:
             return self._coro.send(value)
-        except (SystemExit, KeyboardInterrupt) as error:
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             raise contained(error, "a task of the handler") from error
 
     def throw(self, *error: Any) -> Any:
         try:
             return self._coro.throw(*error)
-        except (SystemExit, KeyboardInterrupt) as ending:
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as ending:
+            if ending in error or type(ending) in error:
+                raise
             raise contained(ending, "a task of the handler") from ending
 
     def close(self) -> None:
