@@ -55,9 +55,19 @@ def test_lines_with_commands_are_found() -> None:
     assert {code for code, _ in EXPLAINED if code.partition(".")[0] not in CODES} == set()
 
 
-@pytest.mark.parametrize(("at", "command"), [*FOUND, *EXPLAINED], ids=lambda value: str(value).replace(" ", "_"))
+def _words(value: str) -> str:
+    return value.replace(" ", "_")
+
+
+@pytest.mark.parametrize(("at", "command"), FOUND, ids=_words)
 def test_the_command_line_takes_it(at: str, command: str) -> None:
     assert refusal(command) is None, f"{at}: {command}"
+
+
+@pytest.mark.parametrize(("at", "command"), EXPLAINED, ids=_words)
+def test_a_command_of_an_explanation_exists(at: str, command: str) -> None:
+    # Prose may name a command without saying what to give it.
+    assert (refusal(command) or "MissingParameter").startswith("MissingParameter"), f"{at}: {command}"
 
 
 def test_a_command_that_is_none_is_noticed() -> None:
