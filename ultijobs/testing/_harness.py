@@ -19,7 +19,7 @@ from ultijobs._definitions.registry import Declared
 from ultijobs._durations import Duration, parse
 from ultijobs._enqueue.opening import refuse_a_running_loop
 from ultijobs._queue.records import JobState, Outcome
-from ultijobs._queue.schedule import Arming
+from ultijobs._scheduler.rounds import Rounds
 from ultijobs._scheduler.scheduler import Scheduler
 from ultijobs._tx.connections import at_once
 from ultijobs._worker.observing import Ended
@@ -36,7 +36,6 @@ S = DefaultedTypeVar("S", default=Any)
 In = TypeVar("In")
 T = TypeVar("T")
 
-_ARMED_BY: Final = "ultijobs.testing"
 _FAILED: Final = frozenset({Outcome.RETRIED, Outcome.DEAD, Outcome.FAILED})
 
 
@@ -217,13 +216,11 @@ class JobsTestApp(Generic[S]):
             self.app.lifespan = lifespan
 
     def _arm(self) -> None:
-        """Counts the slots of every task from now on."""
-        tasks = self.app.registry.tasks.values()
-        if tasks:
-            schedule = self.driver.schedule
-            leader = at_once(schedule.lead(_ARMED_BY, lease=timedelta(seconds=1)))
-            at_once(schedule.arm(_ARMED_BY, leader.term, [Arming(task.name, task.cron, task.tz) for task in tasks]))
-            at_once(schedule.resign(_ARMED_BY))
+        """Counts the slots of every task from now on, by a first round of the scheduler."""
+        if self.app.registry.tasks:
+            first = Rounds(self.app, lease=timedelta(seconds=1))
+            at_once(first.round())
+            at_once(self.driver.schedule.resign(first.holder))
 
     async def _dispatch(self) -> None:
         if not self.app.registry.tasks:
