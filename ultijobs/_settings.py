@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ultijobs.errors import Invariant
 
-__all__ = ["Settings", "load"]
+__all__ = ["Settings", "load", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,18 @@ def load(environ: Mapping[str, str] | None = None, directory: Path | None = None
         environment=env.get("ULTIJOBS_ENV") or file.text("env"),
         code_version=env.get("ULTIJOBS_CODE_VERSION") or file.text("code_version"),
     )
+
+
+def table(name: str, directory: Path | None = None) -> tuple[Path | None, Mapping[str, Any]]:
+    """The nearest pyproject.toml and its `[tool.ultijobs.NAME]`, empty where there is none.
+
+    Raises `Invariant` for one that cannot be read, and where that name is no table.
+    """
+    file = _Table.nearest(Path.cwd() if directory is None else directory)
+    value = file.values.get(name, {})
+    if not isinstance(value, dict):
+        raise Invariant(f"{file.path}: [tool.ultijobs] {name} is no table", fix=f"write [tool.ultijobs.{name}]")
+    return file.path, cast("dict[str, Any]", value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["ACTIONS", "BY_ID", "VIEWS", "KeyAction", "actions_of", "all_keys", "footer_of", "key_name", "tabs"]
+__all__ = ["ACTIONS", "BY_ID", "KEY_NAMES", "VIEWS", "KeyAction", "all_keys", "key_name"]
 
 Group = Literal["tabs", "move", "list", "look", "act"]
 VIEWS: Final = {
@@ -143,7 +143,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
 
 BY_ID: Final = {action.id: action for action in ACTIONS}
 
-_NAMES: Final = {
+KEY_NAMES: Final = {
     "slash": "/", "colon": ":", "question_mark": "?", "left_square_bracket": "[", "right_square_bracket": "]",
     "comma": ",", "full_stop": ".", "less_than_sign": "<", "greater_than_sign": ">",
     "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "down": "↓", "up": "↑",
@@ -152,22 +152,8 @@ _NAMES: Final = {
 
 def key_name(action: KeyAction) -> str:
     """The key as it is written on screens."""
-    return _NAMES.get(action.keys[0], action.keys[0])
+    return KEY_NAMES.get(action.keys[0], action.keys[0])
 
 
 def all_keys(action: KeyAction) -> str:
-    return " ".join(_NAMES.get(key, key) for key in action.keys)
-
-
-def actions_of(view: str) -> list[KeyAction]:
-    """What works on a screen."""
-    return [action for action in ACTIONS if not action.views or view in action.views]
-
-
-def footer_of(view: str) -> list[KeyAction]:
-    """What its footer offers, the most wanted first."""
-    return sorted((a for a in actions_of(view) if a.footer), key=lambda a: -a.footer)
-
-
-def tabs() -> list[KeyAction]:
-    return [action for action in ACTIONS if action.group == "tabs"]
+    return " ".join(KEY_NAMES.get(key, key) for key in action.keys)

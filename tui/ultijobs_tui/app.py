@@ -20,11 +20,13 @@ from ultijobs_tui.desk import Intent, Place, Settings
 from ultijobs_tui.everywhere import Everywhere
 from ultijobs_tui.following import Following
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.grammar import Command
 from ultijobs_tui.history import History
-from ultijobs_tui.link import Link, LinkState, explain
+from ultijobs_tui.link import Link, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.memory import Memory
 from ultijobs_tui.navigation import NavigatingApp
+from ultijobs_tui.obeying import Obeying
 from ultijobs_tui.palette import KeyCommands
 from ultijobs_tui.poller import Budget, Poller
 from ultijobs_tui.present.bars import Status
@@ -79,6 +81,7 @@ class Cockpit(NavigatingApp):
         self._leaving = False
         self.acting = Acting(self)
         self._everywhere = Everywhere(self)
+        self._obeying = Obeying(self)
         self._following = Following()
         self.link = link or Link(monotonic)
         self.poller = Poller(
@@ -92,6 +95,7 @@ class Cockpit(NavigatingApp):
         )
         for theme in THEMES:
             self.register_theme(theme)
+        self.set_keymap(self._settings.keys.bindings())
         self.theme = self._settings.theme or THEMES[0].name
 
     # -- life ------------------------------------------------------------------------------------------
@@ -112,7 +116,7 @@ class Cockpit(NavigatingApp):
         self.run_worker(self._listen(), group="listen", exit_on_error=False)
         self.set_interval(1.0, self._bars)
         if self._settings.job is not None:
-            self.run_worker(self._find(self._settings.job), group="find", exit_on_error=False)
+            self.find(self._settings.job)
 
     def on_app_blur(self) -> None:
         self.poller.blurred = True
@@ -138,12 +142,6 @@ class Cockpit(NavigatingApp):
                     await asyncio.Event().wait()
             except Exception:  # noqa: BLE001 - a hint is no promise; polling goes on and tells what is wrong
                 await asyncio.sleep(_LISTEN_AGAIN)
-
-    async def _find(self, ref: str) -> None:
-        try:
-            self.go(Place("run", job=await self._source.find(ref)))
-        except Exception as error:  # noqa: BLE001 - told, so that the operator can search
-            self.say(explain(error), Tone.BAD)
 
     # -- data ------------------------------------------------------------------------------------------
     @property
@@ -228,7 +226,7 @@ class Cockpit(NavigatingApp):
     def look(self) -> Look:
         size = self.size
         now = self.travel.at or (self._frame.as_of if self._frame else fmt.EPOCH)
-        return Look(now, size.width, size.height, absolute=self._absolute)
+        return Look(now, size.width, size.height, absolute=self._absolute, keys=self._settings.keys)
 
     def status(self, marks: int = 0) -> Status:
         return status_of(self, marks)
@@ -290,6 +288,9 @@ class Cockpit(NavigatingApp):
             self.go(Place(action.removeprefix("tab.")))
         else:
             self._everywhere.do(action)
+
+    def obey(self, command: Command) -> None:
+        self._obeying.obey(command)
 
     def toggle_freeze(self) -> None:
         if self.memory.past is not None:

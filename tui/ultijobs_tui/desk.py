@@ -12,6 +12,7 @@ from ultijobs.inspection import Action, PlanOptions, Target
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.history import History
+from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.bars import Status
 from ultijobs_tui.source import Source
@@ -33,6 +34,7 @@ class Settings:
     tenant: str | None = None
     queue: str | None = None
     theme: str | None = None
+    keys: Keymap = DEFAULT
     at: datetime | None = None
     """Where a recording is opened."""
 

@@ -18,10 +18,10 @@ from typing import Final
 
 from ultijobs.errors import Invariant
 from ultijobs.inspection import Inspector, parse_where
-from ultijobs_tui.actions import tabs
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.frame import Frame
+from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.once import NEEDS, once_text
 from ultijobs_tui.recording import Recorder, Recording
 from ultijobs_tui.replay import ReplaySource
@@ -31,7 +31,7 @@ from ultijobs_tui.travel import Travel, moment_of
 
 __all__ = ["Options", "print_once", "replay", "run", "run_source"]
 
-_VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in tabs())
+_VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in DEFAULT.tabs())
 _CLOSE_SECONDS: Final = 0.2
 _LEAVE_SECONDS: Final = 0.35
 
@@ -55,6 +55,7 @@ class Options:
     no_mouse: bool = False
     ascii: bool = False
     theme: str | None = None
+    keys: Keymap = DEFAULT
     record: Path | None = None
     """A new file that gets what is read."""
     replay: Path | None = None
@@ -155,6 +156,7 @@ async def run_source(
         tenant=chosen.tenant,
         queue=chosen.queue,
         theme=chosen.theme,
+        keys=chosen.keys,
         at=at,
     )
     app = Cockpit(source, settings, past=past, recorder=recorder)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ultijobs_tui import format as fmt
+from ultijobs_tui.keymap import DEFAULT, Keymap
 
 __all__ = ["WIDE", "Look"]
 
@@ -23,6 +24,11 @@ class Look:
     height: int = 36
     absolute: bool = False
     """Times of day in place of ages."""
+    keys: Keymap = DEFAULT
+
+    def key(self, action: str) -> str:
+        """The key of an action, as it is written on screens."""
+        return self.keys.name(action)
 
     @property
     def wide(self) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.screen import Screen
 
 from ultijobs_tui.desk import Place
+from ultijobs_tui.link import explain
 from ultijobs_tui.places import Places
 from ultijobs_tui.screens.activity import ActivityScreen
 from ultijobs_tui.screens.base import CockpitScreen
@@ -19,6 +20,7 @@ from ultijobs_tui.screens.leases import LeasesScreen
 from ultijobs_tui.screens.queues import QueuesScreen
 from ultijobs_tui.screens.run import RunScreen
 from ultijobs_tui.screens.workers import WorkersScreen
+from ultijobs_tui.table import Tone
 from ultijobs_tui.windows import WindowsApp
 
 __all__ = ["NavigatingApp"]
@@ -80,3 +82,13 @@ class NavigatingApp(WindowsApp):
     def back(self) -> None:
         if len(self.screen_stack) > 1:
             self.step(-1)
+
+    def find(self, ref: str) -> None:
+        """Opens the job that `ref` means, or tells why not."""
+        self.run_worker(self._find(ref), group="find", exit_on_error=False)
+
+    async def _find(self, ref: str) -> None:
+        try:
+            self.go(Place("run", job=await self.source.find(ref)))
+        except Exception as error:  # noqa: BLE001 - told, so that the operator can search
+            self.say(explain(error), Tone.BAD)

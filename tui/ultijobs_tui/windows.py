@@ -100,4 +100,4 @@ class WindowsApp(App[int]):
     def help(self) -> None:
         screen = self.screen
         if isinstance(screen, CockpitScreen):
-            self.push_screen(HelpDialog(screen.VIEW, screen.refusal))
+            self.push_screen(HelpDialog(screen.VIEW, screen.refusal, screen.keys))

@@ -57,7 +57,7 @@ def tui(
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
-    from ultijobs_tui import entry  # noqa: PLC0415 - no other command loads textual
+    from ultijobs_tui import entry, keyfile  # noqa: PLC0415 - no other command loads textual
 
     chosen = entry.Options(
         job=job,
@@ -66,6 +66,7 @@ def tui(
         queue=queue,
         tenant=tenant,
         theme=theme,
+        keys=keyfile.load_keys(),
         read_only=read_only,
         once=once,
         refresh=options.span_of("--refresh", refresh).total_seconds(),

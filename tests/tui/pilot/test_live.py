@@ -16,12 +16,12 @@ from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver as Queue
 from ultijobs._queue.records import ClaimAsk, NewJob, Outcome, Settlement, StepKind, StepStatus, StepWrite, StopReason
 from ultijobs.inspection import ANY, Inspector
-from ultijobs_tui.actions import tabs
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
+from ultijobs_tui.keymap import DEFAULT
 from ultijobs_tui.source import LiveSource
 
-TABS = {tab.keys[0]: tab.id.removeprefix("tab.") for tab in tabs()}
+TABS = {tab.keys[0]: tab.id.removeprefix("tab.") for tab in DEFAULT.tabs()}
 STRIPE = "TimeoutError: POST /v1/charges timed out after 10s"
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from tests.tui import data
-from ultijobs_tui.actions import ACTIONS, VIEWS, actions_of, all_keys, footer_of
+from ultijobs_tui.actions import ACTIONS, VIEWS, all_keys
 from ultijobs_tui.app import Cockpit
+from ultijobs_tui.keymap import DEFAULT
 from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text
 from ultijobs_tui.present.bars import footer_line
@@ -19,14 +20,14 @@ views = pytest.mark.parametrize("view", list(VIEWS))
 
 @views
 def test_no_key_means_two_things_on_a_screen(view: str) -> None:
-    counted = Counter(key for action in actions_of(view) for key in action.keys)
+    counted = Counter(key for action in DEFAULT.of(view) for key in action.keys)
     assert [key for key, n in counted.items() if n > 1] == []
 
 
 @views
 def test_the_help_has_every_key_of_the_screen(view: str) -> None:
     text = "\n".join(line_text(line, 120) for line in help_lines(view, lambda _: None))
-    for action in actions_of(view):
+    for action in DEFAULT.of(view):
         assert action.label in text
         assert all_keys(action) in text
 
@@ -35,7 +36,7 @@ def test_the_help_has_every_key_of_the_screen(view: str) -> None:
 def test_the_footer_of_a_small_terminal_has_help_and_the_most_wanted_key(view: str) -> None:
     text = line_text(footer_line(view, lambda _: None, Look(data.NOW, 80, 24)), 80)
     assert "? Help" in text
-    assert footer_of(view)[0 if footer_of(view)[0].id != "help" else 1].label in text
+    assert DEFAULT.footer(view)[0 if DEFAULT.footer(view)[0].id != "help" else 1].label in text
 
 
 def test_only_what_stops_work_is_upper_case_among_the_acts() -> None:

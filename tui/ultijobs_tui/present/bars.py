@@ -9,7 +9,8 @@ from typing import Final
 
 from ultijobs.inspection import Overview
 from ultijobs_tui import format as fmt
-from ultijobs_tui.actions import KeyAction, footer_of, key_name, tabs
+from ultijobs_tui.actions import KeyAction, key_name
+from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import FIX, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -59,7 +60,7 @@ def state_line(status: Status, look: Look) -> Line:
             left.append(f"data {fmt.age(status.data_age * 1000)} old  ")
         left.append(f"retry {status.retry} in {status.retry_in:.0f}s")
         if look.wide:
-            left += [" (", Span("ctrl+r", Tone.KEY), " now)  ", Span("acts off", Tone.WARN)]
+            left += [" (", Span(look.key("now"), Tone.KEY), " now)  ", Span("acts off", Tone.WARN)]
         return line(*left, right=(now,))
     left.append(_state(status))
     if status.state is LinkState.REPLAY:
@@ -88,10 +89,11 @@ def replay_line(status: Status, look: Look) -> Line:
         return line()
     when = f"{status.shown:%Y-%m-%d %H:%M:%S}Z"
     keys: list[str | Span] = [Span(" ┄┄ ", Tone.MUTED), Span(when, Tone.WARN), "  "]
-    for key, word in ((",", "back"), (".", "forward"), ("<", "−1m"), (">", "+1m")):
-        keys += [Span(key, Tone.KEY), f" {word}  "]
+    ways = {"back": "back", "forward": "forward", "minute_back": "−1m", "minute_forward": "+1m"}
+    for way, word in ways.items():
+        keys += [Span(look.key(f"time.{way}"), Tone.KEY), f" {word}  "]
     if not status.recorded:
-        keys += [Span("f", Tone.KEY), " live  "]
+        keys += [Span(look.key("freeze"), Tone.KEY), " live  "]
     return line(*keys, right=(Span("acts off ", Tone.WARN),) if look.wide else ())
 
 
@@ -113,16 +115,16 @@ def tabs_line(view: str, overview: Overview | None, look: Look) -> Line:
         )
     room = look.width - sum(len(span.text) for span in right) - 1
     for most, gap in ((None, 3), (None, 2), (None, 1), (_TAB_SHORT, 1)):
-        left = _tabs(view, most, gap)
+        left = _tabs(view, look.keys, most, gap)
         if sum(len(span.text) for span in left) <= room:
             break
     return Line(left, right)
 
 
-def _tabs(view: str, most: int | None, gap: int) -> tuple[Span, ...]:
+def _tabs(view: str, keys: Keymap, most: int | None, gap: int) -> tuple[Span, ...]:
     """The brackets of the open tab take the place of the blanks around it."""
     spans: list[Span] = []
-    for n, tab in enumerate(tabs()):
+    for n, tab in enumerate(keys.tabs()):
         here = tab.id == f"tab.{view}"
         name = f"{key_name(tab)} {tab.label[:most]}"
         before = 1 if n == 0 else gap
@@ -136,10 +138,10 @@ def _tabs(view: str, most: int | None, gap: int) -> tuple[Span, ...]:
 
 def footer_line(view: str, refusal: Callable[[KeyAction], str | None], look: Look) -> Line:
     """The last row: what the keys do here, the most wanted first; what cannot be done now stays, in brackets."""
-    helped = Span(" ? Help ", Tone.PLAIN, press="help")
+    helped = Span(f" {look.key('help')} Help ", Tone.PLAIN, press="help")
     room = look.width - len(helped.text) - 1
     parts: list[Span] = []
-    for action in footer_of(view):
+    for action in look.keys.footer(view):
         if action.id == "help":
             continue
         greyed = refusal(action) is not None

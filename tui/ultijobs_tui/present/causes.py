@@ -101,10 +101,10 @@ def cause_panel(cause: Cause, look: Look) -> list[Line]:
     lines += [line(" ", *_retries(cause)), line(Span(" sample ", Tone.MUTED), samples(cause))]
     lines.append(
         line(
-            Span(" press ", Tone.MUTED), Span("c", Tone.KEY), " canary 1   ",
-            Span("r", Tone.KEY), f" retry {fmt.count(cause.count)}   ",
-            Span("enter", Tone.KEY), " list   ",
-            Span("y", Tone.KEY), f" copy {short_fingerprint(cause)}",
+            Span(" press ", Tone.MUTED), Span(look.key("canary"), Tone.KEY), " canary 1   ",
+            Span(look.key("retry"), Tone.KEY), f" retry {fmt.count(cause.count)}   ",
+            Span(look.key("open"), Tone.KEY), " list   ",
+            Span(look.key("copy.id"), Tone.KEY), f" copy {short_fingerprint(cause)}",
         )
     )  # fmt: skip
     return lines

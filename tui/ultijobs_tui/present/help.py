@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ultijobs_tui.actions import ACTIONS, VIEWS, KeyAction, actions_of, all_keys
+from ultijobs_tui.actions import ACTIONS, VIEWS, KeyAction, all_keys
+from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.table import Line, Span, Tone, line
 
 __all__ = ["help_lines", "keys_markdown"]
@@ -29,11 +30,12 @@ _FILTER: Final = (
     ("-queue:bulk", "not"),
     ('err~"timed out"  input.x:1', "reads rows one by one; needs an indexed word beside it"),
 )
+_OWN: Final = '[tool.ultijobs.keys] of pyproject.toml, or ~/.config/ultijobs/keys.toml: export = "ctrl+e"'
 
 
-def help_lines(view: str, refusal: Callable[[KeyAction], str | None]) -> list[Line]:
+def help_lines(view: str, refusal: Callable[[KeyAction], str | None], keys: Keymap = DEFAULT) -> list[Line]:
     lines: list[Line] = []
-    actions = actions_of(view)
+    actions = keys.of(view)
     for group, title in _GROUPS.items():
         members = [a for a in actions if a.group == group]
         if not members:
@@ -45,6 +47,7 @@ def help_lines(view: str, refusal: Callable[[KeyAction], str | None]) -> list[Li
     lines += [_pair(word, said) for word, said in _FILTER]
     lines += [line(), line(" ", Span("signs", Tone.STRONG))]
     lines += [_pair(sign, said) for sign, said in _GLYPHS]
+    lines += [line(), line(" ", Span("own keys", Tone.STRONG), Span(f"   {_OWN}", Tone.MUTED))]
     return lines
 
 
@@ -66,12 +69,21 @@ def keys_markdown() -> str:
         "",
         "Made from the registry that the cockpit itself is made from. An act always shows a plan first;",
         "upper case stops work.",
+        "",
+        "A key of your own is written by the id of its action, in pyproject.toml or, without the first line, in",
+        "`~/.config/ultijobs/keys.toml`, which wins. Two actions on one key of a screen are refused by their names.",
+        "",
+        "```toml",
+        "[tool.ultijobs.keys]",
+        'export = "ctrl+e"',
+        '"history.back" = ["[", "backspace"]',
+        "```",
     ]
     for group, title in _GROUPS.items():
-        lines += ["", f"## {title[0].upper()}{title[1:]}", "", "| key | does | where |", "|---|---|---|"]
+        lines += ["", f"## {title[0].upper()}{title[1:]}", "", "| key | does | where | id |", "|---|---|---|---|"]
         for action in ACTIONS:
             if action.group == group:
                 where = ", ".join(VIEWS[view] for view in action.views) or "everywhere"
                 keys = " ".join(f"`{key}`" for key in all_keys(action).split())
-                lines.append(f"| {keys} | **{action.label}**: {action.help} | {where} |")
+                lines.append(f"| {keys} | **{action.label}**: {action.help} | {where} | `{action.id}` |")
     return "\n".join(lines) + "\n"

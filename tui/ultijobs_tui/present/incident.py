@@ -27,13 +27,13 @@ _SHORT: Final = {
     StuckKind.FAILED_DETECTOR: "unknown",
 }
 _PRESS: Final = {
-    StuckKind.DEAD: ("c", "canary"),
-    StuckKind.STARVING: ("enter", "jobs"),
-    StuckKind.PAUSED: ("u", "resume"),
-    StuckKind.LEASE: ("enter", "jobs"),
-    StuckKind.NO_WORKER: ("enter", "jobs"),
-    StuckKind.CRON: ("ctrl+r", ""),
-    StuckKind.FAILED_DETECTOR: ("ctrl+r", ""),
+    StuckKind.DEAD: ("canary", "canary"),
+    StuckKind.STARVING: ("open", "jobs"),
+    StuckKind.PAUSED: ("resume", "resume"),
+    StuckKind.LEASE: ("open", "jobs"),
+    StuckKind.NO_WORKER: ("open", "jobs"),
+    StuckKind.CRON: ("now", ""),
+    StuckKind.FAILED_DETECTOR: ("now", ""),
 }
 _SPARK: Final = 12
 _MARKS: Final = {2: ("!!", Tone.BAD), 1: ("! ", Tone.WARN), 0: ("· ", Tone.MUTED)}
@@ -127,7 +127,7 @@ def _holds(stuck: Stuck, find: str) -> bool:
 def _row(stuck: Stuck, look: Look, fresh: frozenset[str]) -> Row:
     mark, tone = ("??", Tone.WARN) if stuck.kind is StuckKind.FAILED_DETECTOR else _MARKS[stuck.severity]
     new = "+" if stuck.key in fresh else " "
-    key, verb = press_of(stuck)
+    key, verb = press_of(stuck, look)
     count = "?" if stuck.kind is StuckKind.FAILED_DETECTOR else fmt.count(stuck.count)
     cells: tuple[Cell, ...] = (
         cell(f"{mark}{new}", tone),
@@ -150,9 +150,10 @@ def _why(stuck: Stuck) -> str:
     return f"{stuck.cause.stop_reason or 'unknown'} · {said if said.startswith(name) else f'{name} {said}'}"
 
 
-def press_of(stuck: Stuck) -> tuple[str, str]:
+def press_of(stuck: Stuck, look: Look) -> tuple[str, str]:
     """The key that helps first, and its word."""
-    return _PRESS[stuck.kind]
+    action, word = _PRESS[stuck.kind]
+    return look.key(action), word
 
 
 def _nothing(overview: Overview) -> tuple[Line, ...]:
@@ -181,7 +182,7 @@ def stuck_panel(stuck: Stuck | None, overview: Overview | None, look: Look) -> l
     if queue is not None:
         lines += queue_facts(queue, look)
     lines.append(line(Span(" list  ", Tone.MUTED), stuck.where or fmt.NEVER))
-    key, verb = press_of(stuck)
+    key, verb = press_of(stuck, look)
     lines.append(line(Span(" press ", Tone.MUTED), Span(key, Tone.KEY), f" {verb}"))
     return lines
 

@@ -108,10 +108,10 @@ def queue_panel(queue: QueueRow | None, look: Look) -> list[Line]:
         return []
     keys: list[str | Span] = [Span(" press ", Tone.MUTED)]
     if queue.state == "paused":
-        keys += [Span("u", Tone.KEY), " resume   "]
+        keys += [Span(look.key("resume"), Tone.KEY), " resume   "]
     else:
-        keys += [Span("p", Tone.KEY), " pause   "]
-    keys += [Span("enter", Tone.KEY), " jobs   ", Span("l", Tone.KEY), " dead letters"]
+        keys += [Span(look.key("pause"), Tone.KEY), " pause   "]
+    keys += [Span(look.key("open"), Tone.KEY), " jobs   ", Span(look.key("dead_of_queue"), Tone.KEY), " dead letters"]
     if queue.state == "unserved" and queue.ready.value:
         keys += [Span(f"   start one: ultijobs worker --queues {queue.queue}", Tone.WARN)]
     return [rule(queue.queue, queue.state), *queue_facts(queue, look), line(*keys)]

@@ -13,9 +13,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ultijobs.inspection import ActOutcome, Plan
-from ultijobs_tui.actions import BY_ID, KeyAction, actions_of, key_name
+from ultijobs_tui.actions import KeyAction, key_name
 from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.bars import Status, footer_line, lost_lines, replay_line, stale_line, state_line, tabs_line
 from ultijobs_tui.present.filters import of_tenant
@@ -34,7 +35,8 @@ _FRAME_ROWS: Final = 7
 def bindings_of(view: str) -> list[BindingType]:
     """The bindings of a screen, from the registry."""
     return [
-        Binding(",".join(action.keys), f"do('{action.id}')", action.label, show=False) for action in actions_of(view)
+        Binding(",".join(action.keys), f"do('{action.id}')", action.label, show=False, id=action.id)
+        for action in DEFAULT.of(view)
     ]
 
 
@@ -56,6 +58,10 @@ class CockpitScreen(Screen[None]):
     @property
     def desk(self) -> Desk:
         return cast("Desk", self.app)
+
+    @property
+    def keys(self) -> Keymap:
+        return self.desk.settings.keys
 
     @property
     def alive(self) -> bool:
@@ -219,7 +225,7 @@ class CockpitScreen(Screen[None]):
         """Does what a key means, or says why not."""
         if not self.alive:
             return
-        action = BY_ID[id]
+        action = self.keys[id]
         reason = self.refusal(action)
         if reason is None and action.stops and self.grid.cursor.displaced:
             self.grid.cursor.displaced = False

@@ -26,7 +26,6 @@ __all__ = ["DEAD", "DeadScreen"]
 
 DEAD = "state:dead,failed"
 _PAGE = 100
-_GROUPS = (Span("v", Tone.KEY), Span(" next grouping ", Tone.MUTED))
 
 
 class DeadScreen(CockpitScreen):
@@ -102,7 +101,8 @@ class DeadScreen(CockpitScreen):
                 Span("  esc all", Tone.MUTED),
             ]
         if self._by is not None:
-            return line(" dead letters by ", Span(str(self._by), Tone.STRONG), *filtered, right=_GROUPS)
+            way = (Span(self.keys.name("group"), Tone.KEY), Span(" next grouping ", Tone.MUTED))
+            return line(" dead letters by ", Span(str(self._by), Tone.STRONG), *filtered, right=way)
         return line(" ", head, *filtered, right=(Span("the largest first ", Tone.MUTED),))
 
     # -- showing ---------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class QueuesScreen(CockpitScreen):
         rows = self._frame.queues if self._frame else None
         count = "" if rows is None else f"{len(rows)} queue{'' if len(rows) == 1 else 's'} "
         if self._by_tenant:
-            return line(" what waits and runs, by tenant   ", Span("v", Tone.KEY), " by queue")
+            return line(" what waits and runs, by tenant   ", Span(self.keys.name("group"), Tone.KEY), " by queue")
         found: list[str | Span] = (
             [Span("find ", Tone.MUTED), Span(self._find, Tone.ACCENT), "   "] if self._find else []
         )

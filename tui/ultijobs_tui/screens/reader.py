@@ -12,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.paging import page
 from ultijobs_tui.present.help import help_lines
@@ -119,5 +120,5 @@ class WhyDialog(TextDialog):
 class HelpDialog(TextDialog):
     """Every key of the screen below, and why one is grey."""
 
-    def __init__(self, view: str, refusal: Callable[[KeyAction], str | None]) -> None:
-        super().__init__("Keys", help_lines(view, refusal), "")
+    def __init__(self, view: str, refusal: Callable[[KeyAction], str | None], keys: Keymap) -> None:
+        super().__init__("Keys", help_lines(view, refusal, keys), "")
