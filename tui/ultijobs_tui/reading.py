@@ -24,7 +24,11 @@ _SLOW: Final = frozenset({"QueryCanceledError", "LockNotAvailableError"})
 
 
 class Reader:
-    """Makes frames. The overview is read with each where it is the screen, else every ten seconds for the bars."""
+    """Makes frames. The overview is read with each where it is the screen, else every ten seconds for the bars.
+
+    A refresh is six statements at the most, so where the bars are not the screen they have a turn of their own: the
+    screen is then shown as it was the turn before.
+    """
 
     def __init__(self, inspector: Inspector, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._inspector = inspector
@@ -32,6 +36,8 @@ class Reader:
         self._overview: Overview | None = None
         self._overview_at: float | None = None
         self._overview_of: str | None = None
+        self._last: Frame | None = None
+        """The screen's own last turn; None when the bars had one since."""
 
     def stale(self) -> None:
         """Something was changed by hand: the bars are read anew with the next refresh."""
@@ -41,12 +47,23 @@ class Reader:
         """Raises when the connection is lost."""
         began = self._monotonic()
         parts = _Parts()
-        frame = await self._frame(needs, parts, await self._bars(needs, parts))
+        due = self._due(needs)
+        if due and not needs.overview and self._last is not None and self._last.needs == needs:
+            overview = await self._bars(needs, parts)
+            at = None if overview is None else overview.as_of
+            frame = replace(self._last, overview=overview, overview_at=at, failures=parts.failures)
+            self._last = None
+            now = await self._inspector.now() if overview is None else overview.as_of
+            return replace(frame, as_of=now, took_ms=(self._monotonic() - began) * 1000)
+        overview = await self._bars(needs, parts) if needs.overview else self._overview
+        frame = await self._frame(needs, parts, overview)
         if needs.watch is not None:
             shown = frame.job if frame.job is not None and frame.job.row.id == needs.watch else None
             frame = replace(frame, watch=shown or await _Parts().asked("watch", needs.watch, self._inspector.job))
         now = await self._now(frame)
-        return replace(frame, as_of=now, took_ms=(self._monotonic() - began) * 1000, failures=parts.failures)
+        frame = replace(frame, as_of=now, took_ms=(self._monotonic() - began) * 1000, failures=parts.failures)
+        self._last = None if parts.failures else frame
+        return frame
 
     async def _frame(self, needs: Needs, parts: _Parts, overview: Overview | None) -> Frame:
         inspector, asked, wanted, tenant = self._inspector, parts.asked, parts.wanted, needs.tenant
@@ -71,16 +88,16 @@ class Reader:
             activity=await asked("activity", needs.activity, self._activity),
         )
 
-    async def _bars(self, needs: Needs, parts: _Parts) -> Overview | None:
-        now = self._monotonic()
-        fresh = self._overview_at is not None and now - self._overview_at < _OVERVIEW_EVERY
+    def _due(self, needs: Needs) -> bool:
         if needs.tenant != self._overview_of:
-            self._overview, self._overview_of, fresh = None, needs.tenant, False
-        if needs.overview or not fresh:
-            read = lambda: self._inspector.overview(tenant=needs.tenant)  # noqa: E731 - a name for a question
-            overview = await parts.wanted("overview", True, read)
-            if overview is not None:
-                self._overview, self._overview_at = overview, now
+            self._overview, self._overview_of, self._overview_at = None, needs.tenant, None
+        return self._overview_at is None or self._monotonic() - self._overview_at >= _OVERVIEW_EVERY
+
+    async def _bars(self, needs: Needs, parts: _Parts) -> Overview | None:
+        read = lambda: self._inspector.overview(tenant=needs.tenant)  # noqa: E731 - a name for a question
+        overview = await parts.wanted("overview", True, read)
+        if overview is not None:
+            self._overview, self._overview_at = overview, self._monotonic()
         return self._overview
 
     async def _queues(self, tenant: str | None) -> list[QueueRow]:

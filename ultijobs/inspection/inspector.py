@@ -111,7 +111,7 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
         return await self._store.now()
 
     async def overview(self, *, tenant: str | None = None) -> Overview:
-        """What is stuck, in at most eight statements; a detector that fails is a line of its own."""
+        """What is stuck, in at most six statements; a detector that fails is a line of its own."""
         return await overview(self._store, self._driver.schedule, tenant)
 
     async def stats(self, *, queue: str | None = None, tenant: str | None = None) -> Stats:

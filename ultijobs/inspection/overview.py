@@ -39,7 +39,7 @@ class _Facts:
 
 
 async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str | None = None) -> Overview:
-    """One incident's picture in at most eight statements. Raises only when the counts themselves cannot be read.
+    """One incident's picture in at most six statements. Raises only when the counts themselves cannot be read.
 
     With a `tenant`, its jobs alone: what belongs to no tenant (names without a worker, late tasks) is left out.
     """

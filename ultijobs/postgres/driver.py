@@ -84,7 +84,7 @@ class PostgresDriver:
         self._claimer = Claimer(self._claims, self._sql)
         self._outbox = PostgresOutbox(self._control, self._reads, self._sql)
         self._enqueuer = Enqueuer(self._enqueues, self._sql)
-        self._schedule = PostgresSchedule(self._control, self._transactions, self._sql, self._enqueuer)
+        self._schedule = PostgresSchedule(self._control, self._reads, self._transactions, self._sql, self._enqueuer)
         self._moves = PostgresMoves(self._control, self._reads, self._sql)
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)

@@ -130,8 +130,9 @@ delete from {schema}.x_scheduler_leader l
 class PostgresSchedule:
     """See `ScheduleStore`."""
 
-    def __init__(self, control: Links, transactions: Links, sql: Sql, enqueuer: Enqueuer) -> None:
+    def __init__(self, control: Links, reads: Links, transactions: Links, sql: Sql, enqueuer: Enqueuer) -> None:
         self._control: Final = control
+        self._reads: Final = reads
         self._transactions: Final = transactions
         self._sql: Final = sql
         self._enqueuer: Final = enqueuer
@@ -147,11 +148,11 @@ class PostgresSchedule:
         await self._control.fetch(self._sql(RESIGN), holder)
 
     async def leader(self) -> Leader | None:
-        row = await self._control.fetchrow(self._sql(LEADER))
+        row = await self._reads.fetchrow(self._sql(LEADER))
         return None if row is None else _leader(row)
 
     async def states(self) -> list[TaskState]:
-        return [_state(row) for row in await self._control.fetch(self._sql(STATES))]
+        return [_state(row) for row in await self._reads.fetch(self._sql(STATES))]
 
     async def arm(self, holder: str, term: int, tasks: Sequence[Arming]) -> None:
         async with self._transactions.transaction() as connection:
@@ -195,7 +196,7 @@ class PostgresSchedule:
         await self._control.fetch(self._sql(FAULT), holder, term, task, error)
 
     async def slots(self, task: str | None = None, *, limit: int = 100) -> list[Slot]:
-        rows = await self._control.fetch(self._sql(SLOTS), task, limit)
+        rows = await self._reads.fetch(self._sql(SLOTS), task, limit)
         return [_slot(row) for row in rows]
 
     async def _lapse(self, connection: Connection[Record], term: int, task: str, lapse: Lapse) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -146,10 +147,11 @@ async def test_a_refresh_costs_at_most_six_statements(pg_url: str, key: str) -> 
         await driver.press(key)
         await driver.until(lambda: TABS[key] == driver.app.screen.VIEW)
         statements = 0
+        me = asyncio.current_task()
 
         async def counted(self, *args, real=asyncpg.Connection.fetch, **kw):
             nonlocal statements
-            statements += 1
+            statements += asyncio.current_task() is me  # a refresh of the cockpit's own may be under way beside it
             return await real(self, *args, **kw)
 
         source, needs = driver.app.source, driver.app.screen.needs()
