@@ -26,6 +26,7 @@ from ultijobs._ids import new_id
 from ultijobs._queue.records import (
     LIVE,
     CatalogEntry,
+    ClaimAsk,
     Enqueued,
     JobState,
     Outcome,
@@ -197,6 +198,65 @@ async def test_a_job_before_busy_workers_waits_for_a_slot(harness: Harness, insp
     assert "w-9" in (why.holder or "")
     await harness.driver.beat(beat("w-8", free_slots=1, running=3))
     assert (await inspector.why(why.id)).waiting_on is None
+
+
+async def test_a_job_whose_queue_is_at_its_limit_waits_for_a_slot(harness: Harness, inspector: Inspector) -> None:
+    await harness.driver.beat(beat("w-9", full_queues=("default",)))
+    why = await inspector.why(await put(harness))
+    assert (why.waiting_on, why.holder) == (WaitingOn.SLOT, "queue default runs as many jobs as it may on w-9")
+    assert (await inspector.workers())[0].full_queues == ("default",)
+
+
+@pytest.mark.parametrize("cap", [None, 1, 2])
+async def test_a_job_whose_name_is_at_its_cap_is_told_who_holds_the_slot(
+    harness: Harness, inspector: Inspector, cap: int | None
+) -> None:
+    await harness.driver.beat(beat("w-9"))
+    if cap is not None:
+        await harness.driver.publish_catalog([CatalogEntry("job", "charge", "default", {"concurrency": cap})])
+    first, second = await put(harness, lane="n:charge"), await put(harness, lane="n:charge")
+    assert (await inspector.why(second)).waiting_on is None
+    ask = ClaimAsk("w-9", {"default": 5}, ("charge",), 5, timedelta(seconds=30), caps={"charge": 1})
+    (claimed,) = await harness.driver.claim(ask)
+    await harness.advance(SECOND)
+    why = await inspector.why(second if claimed.id == first else first)
+    if cap == 2:
+        assert why.waiting_on is None
+        return
+    assert why.waiting_on is WaitingOn.SLOT
+    assert why.holder is not None
+    assert f"job {claimed.id} on w-9, since 2" in why.holder
+    assert why.since == claimed.run_at
+    assert why.frees == f"ultijobs jobs show {claimed.id}"
+
+
+async def test_a_job_whose_tenant_is_at_its_limit_waits_for_one_of_the_tenant_s_to_end(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await harness.driver.beat(beat("w-9", limited={"acme": 0}))
+    held, free = await put(harness, tenant_id="acme"), await put(harness, tenant_id="globex")
+    why = await inspector.why(held)
+    assert why.waiting_on is WaitingOn.TENANT
+    assert "acme" in (why.holder or "")
+    assert "w-9" in (why.holder or "")
+    assert why.frees == "ultijobs jobs ls --state running --tenant acme"
+    assert (await inspector.why(free)).waiting_on is None
+    await harness.driver.beat(beat("w-8"))
+    assert (await inspector.why(held)).waiting_on is None, "another worker may start it"
+
+
+async def test_a_job_whose_tenant_is_at_its_rate_is_told_when_it_may_start(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await harness.driver.beat(beat("w-9", limited={"acme": 5_000}))
+    await harness.driver.beat(beat("w-8", limited={"acme": 3_000}))
+    held = await put(harness, tenant_id="acme")
+    why = await inspector.why(held)
+    opens = (await harness.driver.inspect.now()) + 3 * SECOND
+    assert why.waiting_on is WaitingOn.RATE
+    assert why.frees == f"it may start at {opens.isoformat().replace('+00:00', 'Z')}"
+    await harness.advance(4 * SECOND)
+    assert (await inspector.why(held)).waiting_on is None
 
 
 async def test_a_sleeper_is_told_with_its_step(harness: Harness, inspector: Inspector) -> None:

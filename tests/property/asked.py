@@ -8,6 +8,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from ultijobs._queue.records import (
+    Allowance,
     ClaimedJob,
     CrashPolicy,
     Outcome,
@@ -34,8 +35,11 @@ WORKERS = (UUID(int=1), UUID(int=2))
 indexes = st.integers(0, 11)
 seconds = st.sampled_from(SECONDS).map(lambda n: timedelta(seconds=n))
 scopes = st.sampled_from([None, None, None, "acme"])
+lanes = st.tuples(st.sampled_from([False, False, True]), st.sampled_from([False, False, True]))
+"""Whether a job is filed under a cap of its name, and in a lane of its tenant."""
 new_jobs = st.fixed_dictionaries(
     {
+        "lane": lanes,
         "name": st.sampled_from(NAMES),
         "queue": st.sampled_from(QUEUES),
         "idempotency_key": st.sampled_from([None, "k", "k", "free", "free", "again", "again", "again"]),
@@ -45,6 +49,8 @@ new_jobs = st.fixed_dictionaries(
         "delay": st.none() | st.none() | seconds,
     }
 )
+all_caps = st.sampled_from([{}, {}, {"charge": 1}, {"charge": 2, "refund": 1}])
+allowances = st.sampled_from([None, None, Allowance(1), Allowance(2, {"acme": 0})])
 new_events = st.fixed_dictionaries(
     {
         "name": st.sampled_from(EVENTS),

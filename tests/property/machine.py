@@ -20,6 +20,8 @@ from tests.property.asked import (
     QUEUES,
     STEPS,
     WORKERS,
+    all_caps,
+    allowances,
     filters,
     indexes,
     new_events,
@@ -32,7 +34,9 @@ from tests.property.asked import (
 )
 from tests.property.sides import Side, differences
 from ultijobs._queue.events import Look, NewEvent
+from ultijobs._queue.lanes import lane_of
 from ultijobs._queue.records import (
+    Allowance,
     Beat,
     ClaimAsk,
     ClaimedJob,
@@ -44,7 +48,7 @@ from ultijobs._queue.records import (
     StepStatus,
     WorkerOrder,
 )
-from ultijobs._queue.views import Sort
+from ultijobs._queue.views import SlotRow, Sort
 from ultijobs._queue.where import ANY, Where
 
 T = TypeVar("T")
@@ -90,7 +94,10 @@ class Agreement(RuleBasedStateMachine):
             number = len(self.ids) + 1
             # Scattered, so that the order of ids is not the order of inserts.
             job_id = UUID(int=(number * 0x9E3779B97F4A7C15) % (1 << 64) << 32 | number)
-            made.append(NewJob(id=job_id, input="null", unique=KEYS[one["idempotency_key"]], **one))
+            capped, apart = one["lane"]
+            lane = lane_of(one["name"], one["tenant_id"], capped=capped, by_tenant=apart)
+            unique = KEYS[one["idempotency_key"]]
+            made.append(NewJob(**{**one, "id": job_id, "input": "null", "unique": unique, "lane": lane}))
             self.ids.append(job_id)
         return made
 
@@ -131,13 +138,23 @@ class Agreement(RuleBasedStateMachine):
         names=st.sampled_from([NAMES, NAMES[:1], NAMES[1:]]),
         limit=st.integers(1, 5),
         skip=st.lists(indexes, max_size=1),
+        caps=all_caps,
     )
-    def claim(self, slots: dict[str, int], names: tuple[str, ...], limit: int, skip: list[int]) -> None:
-        self.take(ClaimAsk("w-1", slots, names, limit, LEASE, frozenset(self.pick(skip))))
+    def claim(
+        self, slots: dict[str, int], names: tuple[str, ...], limit: int, skip: list[int], caps: dict[str, int]
+    ) -> None:
+        known = {name: cap for name, cap in caps.items() if name in names}
+        self.take(ClaimAsk("w-1", slots, names, limit, LEASE, frozenset(self.pick(skip)), known))
 
-    @rule(limit=st.integers(1, 6))
-    def claim_anything(self, limit: int) -> None:
-        self.take(ClaimAsk("w-2", dict.fromkeys(QUEUES, limit), NAMES, limit, LEASE))
+    @rule(limit=st.integers(1, 6), caps=all_caps, tenants=allowances)
+    def claim_anything(self, limit: int, caps: dict[str, int], tenants: Allowance | None) -> None:
+        queues = dict.fromkeys(QUEUES, limit)
+        self.take(ClaimAsk("w-2", queues, NAMES, limit, LEASE, caps=caps, tenants=tenants))
+
+    @rule(queues=st.sampled_from([QUEUES, QUEUES[:1]]), names=st.sampled_from([NAMES, NAMES[:1]]), caps=all_caps)
+    def file(self, queues: tuple[str, ...], names: tuple[str, ...], caps: dict[str, int]) -> None:
+        known = {name: cap for name, cap in caps.items() if name in names}
+        self.both(lambda side: side.driver.file(queues, names, known))
 
     @rule(outcomes=st.lists(st.tuples(st.sampled_from(list(Outcome)), seconds), min_size=1, max_size=3))
     def claim_and_settle(self, outcomes: list[tuple[Outcome, timedelta]]) -> None:
@@ -338,6 +355,7 @@ class Agreement(RuleBasedStateMachine):
                 [attempt for run in self.ids[-12:] for attempt in await reads.attempts(run)],
                 await reads.stats(),
                 await reads.leases(),
+                [_holders(await reads.slots(name)) for name in NAMES],
                 await reads.workers(),
                 await reads.due_names(queues=QUEUES),
                 await side.driver.events.page(),
@@ -348,15 +366,21 @@ class Agreement(RuleBasedStateMachine):
     @invariant()
     def no_wait_is_too_long(self) -> None:
         """`next_due` may be early and never late."""
-        expected = self.run(self.model.driver.next_due(QUEUES, NAMES))
-        found = self.run(self.real.driver.next_due(QUEUES, NAMES))
-        if expected is not None:
-            assert found is not None
-            assert found <= expected
+        for held in ({}, {"caps": NAMES[:1], "tenants": Allowance(1, {"acme": 0})}):
+            expected = self.run(self.model.driver.next_due(QUEUES, NAMES, **held))
+            found = self.run(self.real.driver.next_due(QUEUES, NAMES, **held))
+            if expected is not None:
+                assert found is not None
+                assert found <= expected
 
 
 class _RollBack(Exception):
     pass
+
+
+def _holders(slots: Sequence[SlotRow]) -> Any:
+    """Which of them has which slot is a driver's own affair."""
+    return sorted(slot.slot for slot in slots), sorted(slot.job_id for slot in slots)
 
 
 def _cause(cause: Any) -> Any:

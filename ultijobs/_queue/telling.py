@@ -37,6 +37,10 @@ class WorkerBeat:
     wedged: bool = False
     listening: bool = True
     lease_ms: int = 30_000
+    full_queues: tuple[str, ...] = ()
+    """Queues of which it runs as many as its limit lets it."""
+    limited: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tenants of whom it starts nothing: for so many milliseconds, or with 0 until a job of theirs ends."""
 
 
 class WorkerOrder(StrEnum):

@@ -228,6 +228,10 @@ class WorkerRow:
     rss_bytes: int
     listening: bool
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    full_queues: tuple[str, ...] = ()
+    """Queues at a limit of this process."""
+    limited: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Tenants at a limit of this process: milliseconds from the heartbeat on, 0 until a job of theirs ends."""
 
 
 @dataclass(frozen=True, slots=True)

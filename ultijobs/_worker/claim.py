@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Final
@@ -65,6 +65,7 @@ class Claimer:
         tally: Tally,
         trouble: Trouble,
         start: Callable[[Sequence[ClaimedJob], float], None],
+        on_limit: Callable[[], None] = lambda: None,
     ) -> None:
         self._driver = driver
         self._worker_id = worker_id
@@ -79,6 +80,12 @@ class Claimer:
         self._tally = tally
         self._trouble = trouble
         self._start = start
+        self._on_limit = on_limit
+        self.limited: Mapping[str, float | None] = {}
+        """Tenants at a limit, as of the last claim: until when by the monotonic clock, or until a job of theirs ends.
+
+        It is replaced and never changed, so that any thread may read it.
+        """
         self._backoff = Backoff(first=0.1, most=1.0)
         self._enough = max(1, math.ceil(limiter.most * ENOUGH))
         self._wake = asyncio.Event()
@@ -104,6 +111,10 @@ class Claimer:
     def claiming(self) -> bool:
         """True while it claims, or would if work were there: slots are free and nothing holds it back."""
         return not self._stopping and not self._held and self.free > 0
+
+    def full_queues(self) -> tuple[str, ...]:
+        """Queues at a limit of this process. Safe from any thread."""
+        return self._limiter.full_queues()
 
     def hint(self) -> None:
         """Work may be there now."""
@@ -198,16 +209,23 @@ class Claimer:
         self._trouble.answered()
         self._tally.asked(time.monotonic() - sent)
         self._hungry = self._hungry or len(jobs) >= free or self._hints != hints
+        self._tell_limits(jobs)
         if jobs:
             self._due.served()
             self._tally.claimed()
             for job in jobs:
                 self._tally.started(job.queue, job.claimed_at - job.run_at)
-            self._limiter.started(jobs)
             self._start(jobs, (jobs[0].sent or sent) + self._good_for)
         else:
             self._due.changed()
         return len(jobs)
+
+    def _tell_limits(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Counts what was claimed, and says so when tenants are at a limit that were not."""
+        self._limiter.started(jobs)
+        before, self.limited = self.limited, self._limiter.limited()
+        if self.limited and not before:
+            self._on_limit()
 
     async def _worth_a_claim(self) -> bool:
         """Waits until slots are free and work may be there; False when stopping."""

@@ -104,6 +104,7 @@ class Crew:
             tally=self.tally,
             trouble=trouble,
             start=self._start,
+            on_limit=self._limit_met,
         )
         self.reaper = Reaper(
             driver,
@@ -264,6 +265,9 @@ class Crew:
     def _woken(self, runs: int) -> None:
         self._metrics.add(series.EVENTS_DELIVERED, by=runs)
         self.claimer.hint()
+
+    def _limit_met(self) -> None:
+        self.heartbeat.hurry()
 
     def _leases_kept(self, kept: bool) -> None:
         if kept:

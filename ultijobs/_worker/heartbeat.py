@@ -8,7 +8,8 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,8 @@ from ultijobs._worker.watch import LoopWatch
 
 __all__ = ["Heartbeat", "Identity"]
 
+WHILE_LIMITED: Final = 2.0
+MOST_TOLD: Final = 500
 STATM: Final = Path("/proc/self/statm")
 
 
@@ -84,8 +87,10 @@ class Heartbeat:
         while True:
             self._hurry.clear()
             await self.once()
+            # Whom a limit holds back is told while it is news.
+            wait = min(interval, WHILE_LIMITED) if self._claimer.limited else interval
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(interval):
+                async with asyncio.timeout(wait):
                     await self._hurry.wait()
 
     async def once(self) -> None:
@@ -126,7 +131,16 @@ class Heartbeat:
             wedged=self._watch.wedged,
             listening=self.listening,
             lease_ms=int(me.lease.total_seconds() * 1000),
+            full_queues=self._claimer.full_queues(),
+            limited=_told(self._claimer.limited),
         )
+
+
+def _told(limited: Mapping[str, float | None]) -> dict[str, int]:
+    """Milliseconds from now on, 0 until a job of the tenant ends."""
+    now = time.monotonic()
+    first = list(limited.items())[:MOST_TOLD]
+    return {tenant: 0 if at is None else max(1, int((at - now) * 1000)) for tenant, at in first}
 
 
 def _rss() -> int:

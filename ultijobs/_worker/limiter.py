@@ -64,14 +64,14 @@ class Limiter:
         return Allowance(most, {tenant: self._left_of(tenant) for tenant in self._counted()})
 
     def limited(self) -> dict[str, float | None]:
-        """Tenants of whom nothing may start now: None until a job of theirs ends, else for so many seconds."""
+        """Tenants of whom nothing may start now, and when it may, on the monotonic clock: None when a job ends."""
         self._sweep()
         found: dict[str, float | None] = {}
         for tenant in self._counted():
             if self._left_running(tenant) <= 0:
                 found[tenant] = None
             elif self._left_starts(tenant) <= 0:
-                found[tenant] = self._started[tenant][0] + self._window - self._clock()
+                found[tenant] = self._started[tenant][0] + self._window
         return found
 
     def opens_at(self) -> float | None:

@@ -16,6 +16,7 @@ from ultijobs._connect import driver_for
 from ultijobs._durations import Duration
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import EventPage
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxState
 from ultijobs._queue.records import CatalogEntry, JobState
 from ultijobs._queue.views import (
@@ -63,7 +64,7 @@ __all__ = ["Inspector"]
 
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
-_GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
+_GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT, WaitingOn.TENANT, WaitingOn.RATE})
 
 
 class Inspector(Scheduled, Backfilled, Examined, Pruned):
@@ -176,9 +177,11 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
         row = await self._row(id, tenant)
         steps = await self._store.steps(row.run_id) if row.state == JobState.SUSPENDED else []
         now = await self._store.now()
-        gates = Gates((), ())
+        gates = Gates()
         if row.waiting_on in _GATED or lapsed(row, now):
-            gates = Gates(await self._store.queues(), await self._store.workers())
+            capped = capped_name(row.lane) if row.waiting_on is WaitingOn.SLOT else None
+            slots = [] if capped is None else await self._store.slots(capped)
+            gates = Gates(await self._store.queues(), await self._store.workers(), slots)
         return explain(row, steps, gates, now)
 
     async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ultijobs._queue.records import JobState, StepRecord, StepStatus
-from ultijobs._queue.views import JobRow, QueueRow, WaitingOn, WorkerRow
+from ultijobs._queue.views import JobRow, QueueRow, SlotRow, WaitingOn, WorkerRow
 from ultijobs.errors import JobMoved
 from ultijobs.inspection.commands import instant
 from ultijobs.inspection.models import Why
@@ -22,8 +22,10 @@ _LIVE_WORKERS = frozenset({"healthy", "idle", "wedged"})
 class Gates:
     """What can keep a due job from being claimed, read once for any number of jobs."""
 
-    queues: Sequence[QueueRow]
-    workers: Sequence[WorkerRow]
+    queues: Sequence[QueueRow] = ()
+    workers: Sequence[WorkerRow] = ()
+    slots: Sequence[SlotRow] = ()
+    """Who holds the slots of the name, where it has a cap."""
 
     def queue(self, name: str) -> QueueRow | None:
         return next((q for q in self.queues if q.queue == name), None)
@@ -70,7 +72,9 @@ def _told(case: _Case, reason: WaitingOn | None) -> _Told:
         WaitingOn.BEHIND: _behind,
         WaitingOn.PAUSED: _paused,
         WaitingOn.NO_WORKER: _unserved,
-        WaitingOn.SLOT: _busy,
+        WaitingOn.SLOT: _no_slot,
+        WaitingOn.TENANT: _tenant,
+        WaitingOn.RATE: _rate,
     }
     return tellers.get(reason, _ungated)(case)
 
@@ -143,10 +147,45 @@ def _start(queue: str) -> str:
     return shlex.join(["ultijobs", "worker", "--queues", queue])
 
 
-def _busy(case: _Case) -> _Told:
-    serving = case.gates.serving(case.row.queue, case.row.name)
+def _no_slot(case: _Case) -> _Told:
+    row, slots = case.row, sorted(case.gates.slots, key=lambda slot: slot.started_at)
+    serving = case.gates.serving(row.queue, row.name)
+    has_room = any(w.free_slots > 0 and row.queue not in w.full_queues for w in serving)
+    if not slots or not has_room:
+        return _busy(case, serving)
+    first = slots[0]
+    holder = f"job {first.job_id} on {first.worker_id}, since {instant(first.started_at)}"
+    if len(slots) > 1:
+        holder = f"all {len(slots)} slots of {row.name} are held, the first by {holder}"
+    return row.due_at, holder, f"ultijobs jobs show {first.job_id}"
+
+
+def _tenant(case: _Case) -> _Told:
+    tenant = case.row.tenant_id or ""
+    names = ", ".join(_limiting(case))
+    holder = f"tenant {tenant} runs as many jobs as it may on {names}"
+    return case.row.due_at, holder, shlex.join(["ultijobs", "jobs", "ls", "--state", "running", "--tenant", tenant])
+
+
+def _rate(case: _Case) -> _Told:
+    tenant = case.row.tenant_id or ""
+    limiting = _limiting(case)
+    opens = [w.heartbeat_at + timedelta(milliseconds=w.limited[tenant]) for w in limiting.values()]
+    frees = f"it may start at {instant(min(opens))}" if opens else "it may start when the rate of its tenant allows"
+    return case.row.due_at, f"tenant {tenant} started as many jobs as its rate allows on {', '.join(limiting)}", frees
+
+
+def _limiting(case: _Case) -> dict[str, WorkerRow]:
+    """By name, the workers that start nothing of the row's tenant."""
+    row = case.row
+    return {w.worker_id: w for w in case.gates.serving(row.queue, row.name) if (row.tenant_id or "") in w.limited}
+
+
+def _busy(case: _Case, serving: Sequence[WorkerRow]) -> _Told:
     slots = sum(w.concurrency for w in serving)
     names = ", ".join(w.worker_id for w in serving[:3]) + (" …" if len(serving) > 3 else "")  # noqa: PLR2004 - a line
+    if any(w.free_slots > 0 for w in serving):
+        return case.row.due_at, f"queue {case.row.queue} runs as many jobs as it may on {names}", "ultijobs leases"
     return case.row.due_at, f"all {slots} slots of {names} are busy", "ultijobs leases"
 
 

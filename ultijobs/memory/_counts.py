@@ -78,7 +78,7 @@ def _queue_row(store: Store, queue: str, rows: list[Row], now: datetime) -> Queu
         suspended=Count(states["suspended"]),
         dead=Count(states["dead"]),
         oldest_ready_ms=int((now - min(due)).total_seconds() * 1000) if due else None,
-        capacity=sum(beat.concurrency for beat in serving),
+        capacity=sum(worker.beat.concurrency for worker in serving),
         workers=len(serving),
         paused_at=pause.at if pause else None,
         paused_by=pause.by if pause else None,

@@ -26,9 +26,15 @@ class Slots:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[int, _Held]] = {}
+        self._made: dict[str, int] = {}
+
+    def made(self, name: str) -> int:
+        """The largest cap that a claim came with."""
+        return self._made.get(name, 0)
 
     def free(self, name: str, size: int) -> list[int]:
         """Slots that may be taken. Where the cap was lowered, those above it count until their claims end."""
+        self._made[name] = max(size, self.made(name))
         held = self._lasting(name)
         free = [slot for slot in range(size) if slot not in held]
         above = sum(slot >= size for slot in held)

@@ -17,7 +17,6 @@ from ultijobs._queue.records import (
     Outcome,
     SignalKind,
     StepRecord,
-    WorkerBeat,
 )
 from ultijobs._queue.views import ActivityRow
 from ultijobs.memory._rows import Key, Pause, Row, StoredEvent, Worker, gone
@@ -177,7 +176,10 @@ class Store:
     def live_workers(self, now: datetime) -> list[Worker]:
         return [worker for worker in self.workers.values() if not gone(worker, now)]
 
-    def serving(self, queue: str, now: datetime) -> list[WorkerBeat]:
-        """Of those who claim from a queue, the last word: they live, and they do not drain."""
-        beats = [worker.beat for worker in self.live_workers(now)]
-        return [beat for beat in beats if beat.state == "running" and queue in beat.queues]
+    def serving(self, queue: str, now: datetime) -> list[Worker]:
+        """Who claims from a queue: they live, and they do not drain."""
+        return [
+            worker
+            for worker in self.live_workers(now)
+            if worker.beat.state == "running" and queue in worker.beat.queues
+        ]

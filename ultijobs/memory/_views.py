@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import StepStatus
 from ultijobs._queue.views import JobRow, LeaseRow, WaitingOn, WorkerRow
 from ultijobs.memory._rows import Row, Worker, gone
@@ -69,10 +70,33 @@ def _gate(store: Store, row: Row, now: datetime) -> WaitingOn | None:
     """What keeps a due row from being claimed."""
     if store.pause_of(row.queue, now) is not None:
         return WaitingOn.PAUSED
-    serving = [beat for beat in store.serving(row.queue, now) if row.name in beat.names]
+    serving = [worker for worker in store.serving(row.queue, now) if row.name in worker.beat.names]
     if not serving:
         return WaitingOn.NO_WORKER
-    return WaitingOn.SLOT if all(beat.free_slots <= 0 for beat in serving) else None
+    room = [worker for worker in serving if worker.beat.free_slots > 0 and row.queue not in worker.beat.full_queues]
+    if not room or _no_slot(store, row):
+        return WaitingOn.SLOT
+    limits = [_limit(worker, row.tenant_id, now) for worker in room]
+    return None if None in limits else WaitingOn.TENANT if WaitingOn.TENANT in limits else WaitingOn.RATE
+
+
+def _no_slot(store: Store, row: Row) -> bool:
+    """As many slots of the lane are held as the declaration allows; without one, as there are."""
+    name = capped_name(row.lane)
+    if name is None:
+        return False
+    declared = store.catalog.get(("job", name))
+    cap = None if declared is None else declared.declaration.get("concurrency")
+    return len(store.slots.holders(name)) >= max(1, cap if isinstance(cap, int) else store.slots.made(name))
+
+
+def _limit(worker: Worker, tenant: str | None, now: datetime) -> WaitingOn | None:
+    """What keeps the worker from starting a job of the tenant; what it told may be over by now."""
+    wait = worker.beat.limited.get(tenant) if tenant is not None else None
+    if wait == 0:
+        return WaitingOn.TENANT
+    over = wait is None or worker.heartbeat_at + timedelta(milliseconds=wait) <= now
+    return None if over else WaitingOn.RATE
 
 
 def lease_row(row: Row, now: datetime) -> LeaseRow:
@@ -119,6 +143,8 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
         rss_bytes=beat.rss_bytes,
         listening=beat.listening,
         counters=dict(beat.counters),
+        full_queues=beat.full_queues,
+        limited=dict(beat.limited),
     )
 
 

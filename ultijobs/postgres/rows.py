@@ -46,6 +46,21 @@ LIVE_WORKER: Final = (
 )
 """A worker `w` that claims: it beats, it has not stopped, it does not drain."""
 
+_ROOM: Final = "(w.free_slots > 0 and j.queue <> all(w.full_queues))"
+
+# What keeps worker `w` from starting a job of the tenant; what it told may be over by now.
+_LIMIT: Final = """\
+case (w.limited ->> j.tenant_id)::bigint when 0 then 'tenant' else
+  case when w.heartbeat_at + (w.limited ->> j.tenant_id)::bigint * interval '1 ms' > now() then 'rate' end end"""
+
+# As many slots of the lane are held as the declaration allows; without one, as there are.
+_NO_SLOT: Final = """\
+case when j.lane like 'n:%' then (
+  select count(*) filter (where s.job_id is not null) >= greatest(1, coalesce(
+           (select (c.declaration ->> 'concurrency')::int from {schema}.x_catalog c
+             where c.kind = 'job' and c.name = j.name), count(*)))
+    from {schema}.x_job_slots s where s.lane = split_part(j.lane, ',', 1)) else false end"""
+
 _WAITING: Final = f"""\
 case when j.state not in ('ready', 'suspended') then null
      when j.behind is not null then 'behind'
@@ -56,7 +71,9 @@ case when j.state not in ('ready', 'suspended') then null
             else 'sleep' end
      when exists (select from {{schema}}.x_queues q where q.queue = j.queue and q.paused_at is not null
                     and (q.resume_at is null or q.resume_at > now())) then 'paused'
-     else (select case when count(*) = 0 then 'no-worker' when max(w.free_slots) <= 0 then 'slot' end
+     else (select case when count(*) = 0 then 'no-worker'
+                       when not bool_or({_ROOM}) or {_NO_SLOT} then 'slot'
+                       when bool_and(not {_ROOM} or {_LIMIT} is not null) then max({_LIMIT}) filter (where {_ROOM}) end
              from {{schema}}.x_workers w
             where {LIVE_WORKER} and j.queue = any(w.queues) and j.name = any(w.names)) end"""
 
@@ -152,10 +169,14 @@ def catalog_entry(row: Record) -> CatalogEntry:
 
 
 def worker_row(row: Record) -> WorkerRow:
-    counters = {name: count for name, count in _object(row["counters"]).items() if isinstance(count, int)}
     told: dict[str, Any] = dict(row.items())
-    told |= {"counters": counters, "queues": tuple(row["queues"]), "names": tuple(row["names"])}
+    told |= {of: tuple(row[of]) for of in ("queues", "names", "full_queues")}
+    told |= {of: _numbers(row[of]) for of in ("counters", "limited")}
     return WorkerRow(**told)
+
+
+def _numbers(text: str) -> dict[str, int]:
+    return {name: count for name, count in _object(text).items() if isinstance(count, int)}
 
 
 def read_progress(text: str | None) -> Progress | None:

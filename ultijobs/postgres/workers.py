@@ -19,11 +19,13 @@ BEAT: Final = """\
 insert into {schema}.x_workers as w (
   instance, heartbeat_at, claimed_at, settled_at, stopped_at, state, wedged, listening, free_slots, running,
     loop_lag_ms, rss_bytes,
-  lease_ms, counters, worker_id, host, pid, version, code_version, environment, queues, names, concurrency)
+  lease_ms, counters, worker_id, host, pid, version, code_version, environment, queues, names, concurrency,
+  full_queues, limited)
 values ($1::uuid, now(), now() - $2::bigint * interval '1 ms', now() - $3::bigint * interval '1 ms',
   case when $4::text = 'stopped' then now() end, $4::text, $5::boolean, $6::boolean, $7::int, $8::int, $9::int,
     $10::bigint, $11::int,
-  $12::text::json, $13::text, $14::text, $15::int, $16::text, $17::text, $18::text, $19::text[], $20::text[], $21::int)
+  $12::text::json, $13::text, $14::text, $15::int, $16::text, $17::text, $18::text, $19::text[], $20::text[], $21::int,
+  $22::text[], $23::text::json)
 on conflict (instance) do update set
   heartbeat_at = now(), claimed_at = coalesce(excluded.claimed_at, w.claimed_at),
   settled_at = coalesce(excluded.settled_at, w.settled_at), stopped_at = excluded.stopped_at, state = excluded.state,
@@ -32,7 +34,8 @@ on conflict (instance) do update set
   loop_lag_ms = excluded.loop_lag_ms, rss_bytes = excluded.rss_bytes, lease_ms = excluded.lease_ms,
     counters = excluded.counters,
   queues = excluded.queues, names = excluded.names, concurrency = excluded.concurrency,
-    code_version = excluded.code_version
+    code_version = excluded.code_version,
+  full_queues = excluded.full_queues, limited = excluded.limited
 returning w.control"""
 
 
@@ -61,6 +64,8 @@ async def beat(links: Links, sql: Sql, given: WorkerBeat) -> WorkerOrder:
         list(given.queues),
         list(given.names),
         given.concurrency,
+        list(given.full_queues),
+        json.dumps(dict(given.limited)),
     )
     return WorkerOrder(control)
 
@@ -87,7 +92,8 @@ select w.worker_id, w.instance, w.host, w.pid, w.version, w.code_version, w.envi
             when w.running > 0 then 'healthy' else 'idle' end as state,
        w.queues, w.names, w.concurrency, w.running, w.free_slots, w.started_at, w.heartbeat_at, w.claimed_at,
          w.settled_at,
-       w.loop_lag_ms, w.rss_bytes, w.listening, w.counters::text as counters
+       w.loop_lag_ms, w.rss_bytes, w.listening, w.counters::text as counters, w.full_queues,
+       w.limited::text as limited
   from {{schema}}.x_workers w order by w.heartbeat_at desc limit {_SHOWN}"""
 
 

@@ -262,6 +262,8 @@ create table {schema}.x_workers (
   rss_bytes    bigint not null default 0,
   lease_ms     int not null default 30000,
   counters     json not null default '{}',
+  full_queues  text[] not null default '{}',
+  limited      json not null default '{}',
   worker_id    text collate "C" not null,
   host         text not null,
   pid          int  not null,
