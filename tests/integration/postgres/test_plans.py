@@ -14,11 +14,13 @@ import pytest
 from tests.support.servers import Server, blocking
 from ultijobs._ids import new_id
 from ultijobs._queue.records import NewJob
-from ultijobs.postgres import attention, claims, fates, jobs, leases, settlements, steps, streams
+from ultijobs.postgres import attention, claims, fates, filing, jobs, leases, settlements, steps, streams
 from ultijobs.postgres.sql import Sql
 
 MANY = 25_000
 HELD = 300
+SLOTS = 30
+LANES = 1_000
 SQL = Sql("public")
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 LOWEST = UUID(int=0)
@@ -31,7 +33,8 @@ select gen_random_uuid(), gen_random_uuid(), name, 'default', priority, state,
        case when state = 'dead' then now() end, case when state = 'dead' then 'terminal' end, lane
   from generate_series(1, {MANY}) i,
        (values ('send', 0, 'ready', interval '-1 day', ''), ('future', 9, 'ready', interval '1 day', ''),
-               ('unknown', 0, 'ready', interval '-2 days', 'n:unknown'), ('send', 3, 'dead', interval '-1 day', '')
+               ('unknown', 0, 'ready', interval '-2 days', 'n:unknown'), ('send', 3, 'dead', interval '-1 day', ''),
+               ('capped', 0, 'ready', interval '-2 days', 'n:capped')
        ) kind(name, priority, state, due, lane);
 insert into x_jobs_done (id, run_id, name, state, input, finished_at, lease_no)
 select gen_random_uuid(), gen_random_uuid(), 'send', 'done', '{{}}', now(), i from generate_series(1, {MANY}) i;
@@ -41,6 +44,13 @@ select gen_random_uuid(), 'one', 'completed', 0, i, '1' from generate_series(1, 
 HOLD = f"""
 update x_jobs set state = 'running', lease_no = nextval('x_lease_no'), lease_until = now() + interval '1 h'
  where id in (select id from x_jobs where name = 'send' and state = 'ready' order by run_at limit {HELD})
+"""
+TENANTS = f"""
+insert into x_jobs (id, run_id, name, queue, run_at, input, tenant_id, lane)
+select gen_random_uuid(), gen_random_uuid(), 'serve', 'tenants', now() - interval '1 day' + i * interval '1 ms', 'null',
+       to_char(i % {LANES}, 'FM0000'), 't:' || to_char(i % {LANES}, 'FM0000')
+  from generate_series(1, {MANY}) i;
+insert into x_job_slots (lane, slot) select 'n:capped', i from generate_series(0, {SLOTS} - 1) i;
 """
 SETTINGS = {
     "generic": {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"},
@@ -53,6 +63,7 @@ async def _make(url: str, *, analyse: bool) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute("alter table x_jobs set (autovacuum_enabled = off)")
     await connection.execute(FILL)
+    await connection.execute(TENANTS)
     await connection.execute("vacuum analyze" if analyse else "select 1")
     await connection.execute(HOLD)
     await connection.close()
@@ -131,6 +142,46 @@ async def test_a_claim_reads_what_it_takes(connection):
     spent = await cost(connection, claims.CLAIM, *claim_arguments(["send"]))
     assert spent.rows <= 200
     assert spent.buffers < 6_000
+
+
+def capped_arguments(lanes: list[str], most: int = 50) -> tuple[object, ...]:
+    n = len(lanes)
+    names = [lane.removeprefix("n:") if lane.startswith("n:") else None for lane in lanes]
+    return (
+        "w", ["default"], [50], ["default"] * n, lanes, [0] * n, [LONG_AGO] * n, [LOWEST] * n, [most] * n,
+        ["send"], [], [], 50, timedelta(seconds=30), names, ["capped"], [SLOTS],
+    )  # fmt: skip
+
+
+async def test_a_claim_with_slots_reads_what_it_takes_and_the_slots(connection):
+    spent = await cost(connection, claims.CLAIM_CAPPED, *capped_arguments(["n:capped", ""]))
+    assert spent.rows <= 300
+    assert spent.buffers < 6_000
+
+
+async def test_a_claim_reads_nothing_of_a_name_that_is_at_its_cap(connection):
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("update x_job_slots set job_id = gen_random_uuid(), lease_no = 0")
+    plan = f"explain (analyze, buffers, format json) {SQL(claims.CLAIM_CAPPED)}"
+    spent = Cost(json.loads(await connection.fetchval(plan, *capped_arguments(["n:capped"])))[0]["Plan"])
+    await transaction.rollback()
+    assert spent.rows <= 2 * SLOTS
+    assert spent.buffers < 200
+
+
+async def test_a_scan_steps_over_each_lane_however_many_rows_it_has(connection):
+    queues, behind = ["tenants"], [("", -(2**31)), ("t:0500", 0)]
+    for lane, rank in behind:
+        spent = await cost(connection, streams.STREAMS, queues, [lane], [rank], [100])
+        assert spent.rows <= 110
+        assert spent.buffers < 900
+
+
+async def test_filing_looks_at_the_heads_of_streams(connection):
+    spent = await cost(connection, filing.FILE, ["default"], ["capped", "send"], ["n:unknown"])
+    assert spent.rows <= 8_000
+    assert spent.buffers < 40_000
 
 
 async def test_a_claim_that_finds_nothing_due_reads_nothing(connection):
