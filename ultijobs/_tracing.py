@@ -102,8 +102,7 @@ class Consuming:
         if code is not None:
             self._span.set_attribute("job.error_code", code)
         if error is not None:
-            self._span.record_exception(error)
-            self._span.set_status(self._api.Status(self._api.StatusCode.ERROR, code or type(error).__qualname__))
+            _fail(self._api, self._span, error)
         self._span.end()
 
 
@@ -141,9 +140,22 @@ def _api() -> Any:
     return sys.modules.get("opentelemetry.trace")
 
 
-def _span(api: Any, name: str, kind: Any, attributes: Attributes) -> AbstractContextManager[Any]:
-    span: AbstractContextManager[Any] = _tracer(api).start_as_current_span(name, kind=kind, attributes=attributes)
-    return span
+@contextlib.contextmanager
+def _span(api: Any, name: str, kind: Any, attributes: Attributes) -> Generator[Any]:
+    span = _tracer(api).start_span(name, kind=kind, attributes=attributes)
+    with api.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield span
+        except Exception as error:
+            _fail(api, span, error)
+            raise
+
+
+def _fail(api: Any, span: Any, error: BaseException) -> None:
+    # An exception whose text cannot be had is the application's; it must not become another one here.
+    with contextlib.suppress(Exception):
+        span.record_exception(error)
+    span.set_status(api.Status(api.StatusCode.ERROR, type(error).__qualname__))
 
 
 def _tracer(api: Any) -> Any:

@@ -119,6 +119,29 @@ async def test_each_attempt_of_a_failing_job_is_a_span_with_its_error_and_the_sa
     assert len(named(spans, "step pack")) == 1, "a replayed step runs nothing"
 
 
+async def test_an_error_whose_text_cannot_be_had_is_an_error_like_any_other(spans: InMemorySpanExporter):
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    @job(Ask, idempotency_key=lambda i: i.key, tenant="none", retry=RetryPolicy(attempts=1))
+    async def speak(input: Ask, step: Step) -> None:
+        def say() -> None:
+            raise Unspeakable
+
+        await step.run("say", say)
+
+    app = App(jobs=[speak], driver=MemoryDriver())
+    async with app:
+        await speak.enqueue(Ask(key="a"))
+        await Worker(app, poll="20ms").run_until_idle()
+        (row,) = (await app.driver.inspect.jobs(ANY)).rows
+    assert row.state == "dead"
+    assert "Unspeakable" in (row.error_code or "")
+    ended = named(spans, "job.speak") + named(spans, "step say")
+    assert [span.status.status_code for span in ended] == [trace.StatusCode.ERROR] * 2
+
+
 async def test_a_run_that_sleeps_is_a_span_per_attempt_none_of_them_an_error(spans: InMemorySpanExporter):
     app = App(jobs=[ship], driver=MemoryDriver())
     async with app:

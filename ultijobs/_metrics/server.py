@@ -6,10 +6,12 @@ import contextlib
 import json
 import logging
 import math
+import socket
 import threading
 from collections.abc import Callable, Generator, Iterable
+from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Final
-from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from ultijobs._log import emit
 from ultijobs._metrics.health import Health
@@ -70,19 +72,17 @@ def serving(
         yield
         return
     from prometheus_client import CollectorRegistry  # noqa: PLC0415 - as above
-    from prometheus_client.exposition import ThreadingWSGIServer  # noqa: PLC0415 - as above
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(metrics))
     try:
-        server = ThreadingWSGIServer((host, port), _Quiet)
+        server = _server_class(host)((host, port), _Quiet)
     except (OSError, OverflowError) as error:
         raise MetricsUnavailable(
             f"nothing can listen on {host}:{port}: {error}",
             fix="give another --metrics-port, or 0 for a free one",
             meta={"port": port, "host": host},
         ) from error
-    server.daemon_threads = True
     server.set_app(_routes(registry, health))
     thread = threading.Thread(target=server.serve_forever, name="ultijobs-metrics", daemon=True)
     thread.start()
@@ -107,7 +107,7 @@ def _routes(registry: CollectorRegistry, health: Callable[[], Health]) -> WSGIAp
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", "/")).rstrip("/")
-        if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
+        if environ.get("REQUEST_METHOD") != "GET":
             return _json(start_response, 405, {"error": "GET alone"})
         if path == "/metrics":
             encode, kind = choose_encoder(str(environ.get("HTTP_ACCEPT", "")))
@@ -128,6 +128,26 @@ def _json(start_response: StartResponse, status: int, body: dict[str, object]) -
 
 def _bound(bound: float) -> str:
     return "+Inf" if math.isinf(bound) else repr(bound)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread per request; none of them holds the process up."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """As that of `HTTPServer`, which would ask the name service who this host is."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _server_class(host: str) -> type[_Server]:
+    return _Server6 if ":" in host else _Server
 
 
 class _Quiet(WSGIRequestHandler):

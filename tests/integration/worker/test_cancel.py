@@ -5,6 +5,7 @@ from tests.support.eventually import eventually
 from tests.support.scenes import Scene
 from tests.support.stage import Ask, ignores_cancel, quick, writes_after_cancel
 from ultijobs import App
+from ultijobs._metrics import series
 
 
 async def test_a_waiting_job_is_cancelled_at_once_and_never_runs(stage: Scene):
@@ -32,6 +33,8 @@ async def test_a_running_job_is_told_at_once_and_records_nothing_more(stage: Sce
     assert (row["state"], row["cancel_reason"]) == ("cancelled", "stop it")
     assert (counters["failed"], counters["dead"], counters["retried"], counters["lost"]) == (0, 0, 0, 0)
     assert told == []
+    outcomes = {outcome: count for (_, outcome), count in app.metrics.read()[series.JOBS].items() if count}
+    assert outcomes == {"cancelled": 1}
     assert await stage.value("select count(*) from x_job_steps") == 0
 
 

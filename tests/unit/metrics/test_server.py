@@ -73,7 +73,7 @@ def test_health_is_200_or_503_with_the_reasons(said: pytest.LogCaptureFixture):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/", 404), ("POST", "/health", 405), ("GET", "/x", 404)]
+    ("method", "path", "status"), [("GET", "/", 404), ("POST", "/health", 405), ("HEAD", "/health", 405)]
 )
 def test_anything_else_is_refused(said: pytest.LogCaptureFixture, method: str, path: str, status: int):
     with serving(0, HERE, Metrics(), Health, worker_id="w"):
