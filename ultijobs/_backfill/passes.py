@@ -17,6 +17,7 @@ from ultijobs._backfill.patience import patiently
 from ultijobs._backfill.reading import reader_of
 from ultijobs._backfill.sweeping import Sweep
 from ultijobs._connect import driver_for, tables_of
+from ultijobs._execution.host import Host
 from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
@@ -26,7 +27,7 @@ from ultijobs._queue.records import ClaimedJob
 from ultijobs._retry import RetryPolicy
 from ultijobs._steps.context import Context
 from ultijobs._steps.tenancy import cross_tenant
-from ultijobs.errors import JobLeaseLost, ValidationFailed
+from ultijobs.errors import Draining, JobLeaseLost, ValidationFailed
 
 if TYPE_CHECKING:
     from ultijobs._definitions.backfill import BackfillHandle
@@ -56,7 +57,7 @@ class Pass:
         self._metrics = application.metrics
         self._metrics.set(series.BACKFILL_RUNNING, 0, handle.name)
         self._metrics.add(series.BACKFILL_ROWS, handle.name, by=0)
-        self.takes = frozenset({"input", "ctx", "claim"})
+        self.takes = frozenset({"input", "ctx", "claim", "host"})
         self.is_async = True
         self.step_timeout: timedelta | None = None
         self.event_poll: timedelta | None = None
@@ -87,7 +88,7 @@ class Pass:
             raise ValidationFailed(f"backfill {self.name}: the input is {text:.100}, and not {{force: bool}}")
         return {"force": force}
 
-    async def fn(self, input: dict[str, bool], ctx: Context[Any], claim: ClaimedJob) -> None:
+    async def fn(self, input: dict[str, bool], ctx: Context[Any], claim: ClaimedJob, host: Host) -> None:
         """The body. Raises `BackfillEnvironment` or `BackfillMigrationPending`, and then leaves no line behind."""
         handle = self._handle
         settings = _settings.load()
@@ -116,16 +117,21 @@ class Pass:
             if opened.status == PassStatus.COMPLETED:
                 return
             self._tell_change(opened, claim, "began with")
-            await self._sweep(ctx, start, opened, tables)
+            await self._sweep(ctx, start, opened, tables, host)
 
-    async def _sweep(self, ctx: Context[Any], start: PassStart, opened: PassRow, tables: Tables | None) -> None:
+    async def _sweep(
+        self, ctx: Context[Any], start: PassStart, opened: PassRow, tables: Tables | None, host: Host
+    ) -> None:
         store, handle = self._application.driver.backfills, self._handle
         reason = f"backfill {handle.name} goes over all tenants"
         self._metrics.set(series.BACKFILL_RUNNING, 1, handle.name)
         try:
             with cross_tenant(reason) if handle.tenant == "none" else nullcontext():
                 async with reader_of(handle, ctx, tables, batch=handle.batch) as reader:
-                    left = await Sweep(handle, ctx, start, opened, store, reader, self._pacer, self._metrics).run()
+                    sweep = Sweep(handle, ctx, start, opened, store, reader, self._pacer, self._metrics, host)
+                    left = await sweep.run()
+        except Draining:
+            raise
         except Exception:
             with contextlib.suppress(Exception):
                 await store.end(start, PassStatus.FAILED)

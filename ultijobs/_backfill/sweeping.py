@@ -12,6 +12,7 @@ from ultijobs._backfill.pacing import Pacer
 from ultijobs._backfill.page import Page
 from ultijobs._backfill.patience import patiently
 from ultijobs._backfill.reading import Reader
+from ultijobs._execution.host import Host
 from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
@@ -49,6 +50,7 @@ class Sweep:
         reader: Reader,
         pacer: Pacer,
         metrics: Metrics,
+        host: Host,
     ) -> None:
         self._metrics = metrics
         self._counted = opened.rows
@@ -58,6 +60,7 @@ class Sweep:
         self._store = store
         self._reader = reader
         self._pacer = pacer
+        self._host = host
         self._cursor = opened.cursor
         self._rows = opened.rows
         self._batches = opened.batches
@@ -97,7 +100,9 @@ class Sweep:
         """How many rows were found and handled on the way."""
         found = 0
         while self._cursor != ENDED:
+            self._leave_in_time()
             await self._pacer.turn()
+            self._leave_in_time()
             page = await self._read(self._cursor)
             if page.rows:
                 await self._handle.fn(page.rows, self._ctx)
@@ -108,6 +113,11 @@ class Sweep:
             self._cursor = ENDED if page.next is None else page.next
             await self._mark(await self._recount() if page.next is not None else None)
         return found
+
+    def _leave_in_time(self) -> None:
+        """Between two pages nothing is lost: another worker goes on here, and this one need not wait for its grace."""
+        if self._host.winding_down:
+            raise Draining(f"backfill {self._handle.name} is handed back between two pages: its worker takes no more")
 
     async def _read(self, cursor: str | None) -> Page:
         return await patiently(lambda: self._reader.read(cursor), within=READ_WITHIN)

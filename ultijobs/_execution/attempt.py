@@ -25,7 +25,7 @@ from ultijobs._steps.context import RUNNING, Context
 from ultijobs._steps.ending import contained, runs_in
 from ultijobs._steps.process import PROCESS
 from ultijobs._steps.signal import StopSignal
-from ultijobs.errors import JobRowStatusUnknown, JobTimeout, RunCodeChanged
+from ultijobs.errors import Draining, JobRowStatusUnknown, JobTimeout, RunCodeChanged
 
 __all__ = ["Attempt"]
 
@@ -258,7 +258,8 @@ class Attempt:
         return outcome.returned(self.job, self._host.worker_id, delay=UNREADABLE_DELAY, failure=failure)
 
     def _raised(self, error: BaseException) -> Settlement:
-        if self.ending is Ending.DRAIN:
+        leaves = self._host.winding_down and isinstance(error, Draining)
+        if self.ending is Ending.DRAIN or leaves:
             return outcome.returned(self.job, self._host.worker_id)
         return self._failure(error, terminal=self._body.misfit)
 

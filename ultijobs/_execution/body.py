@@ -83,13 +83,8 @@ class Body:
             services = host.context(host.services, context)
             context.services = await services if inspect.isawaitable(services) else services
         takes = handler.takes
-        arguments: dict[str, Any] = {}
-        if "input" in takes:
-            arguments["input"] = value
-        if "ctx" in takes:
-            arguments["ctx"] = context
-        if "claim" in takes:
-            arguments["claim"] = job
+        given: dict[str, Any] = {"input": value, "ctx": context, "claim": job, "host": host}
+        arguments = {name: given[name] for name in takes if name in given}
         if "step" in takes:
             self.runner = self._make_runner()
             arguments["step"] = Step(self.runner) if handler.is_async else SyncStep(self.runner)

@@ -29,7 +29,7 @@ class Handler(Protocol):
     def fn(self) -> Callable[..., Any]: ...
     @property
     def takes(self) -> frozenset[str]:
-        """Which of `input`, `step` and `ctx` the function asks for; one of the library's own may ask for `claim`."""
+        """Which of `input`, `step` and `ctx` the function asks for; one of the library's own for `claim` and `host`."""
         ...
 
     @property
@@ -67,6 +67,8 @@ class Host:
     overtime: timedelta = timedelta(minutes=10)
     output_limit: int = 1_048_576
     error_limit: int = 10_000
+    winding_down: bool = False
+    """The worker claims nothing more: who has a good place to stop, as a pass has between two pages, stops there."""
     said: RateLimit = field(default_factory=RateLimit)
     """Of lines that repeat."""
     pid: int = field(default_factory=os.getpid)

@@ -70,7 +70,7 @@ class Crew:
         self._queues = frozenset(identity.queues)
         self._poll = settings.poll
         self._short = settings.lease.total_seconds() * SHORT
-        self.closing = False
+        self._closing = False
         self._flying: set[Flight] = set()
         self.roster = Roster()
         self.tally = Tally(metrics, identity.queues)
@@ -139,6 +139,16 @@ class Crew:
             driver, identity=identity, reaper=self.reaper, caps=caps, trouble=trouble, filed=self.claimer.hint
         )
 
+    @property
+    def closing(self) -> bool:
+        return self._closing
+
+    def wind_up(self) -> None:
+        """Claims nothing from now on; what runs is told so, and what is claimed meanwhile goes straight back."""
+        self._closing = True
+        self._host.winding_down = True
+        self.claimer.stop()
+
     def signalled(self, signal: Signal) -> None:
         """Takes a hint of the driver."""
         if signal.kind is SignalKind.QUEUE:
@@ -176,6 +186,7 @@ class Crew:
             self.claimer.hold(Hold.ORDER)
         else:
             self.claimer.release(Hold.ORDER)
+        self._host.winding_down = paused
         self.heartbeat.paused = paused
         self.heartbeat.hurry()
 

@@ -29,10 +29,9 @@ async def drain(crew: Crew, claiming: asyncio.Task[None], settings: Settings, st
         f"draining: {running} running, up to {settings.grace.total_seconds():g} s for them",
         worker_id=settings.worker_id,
     )
-    crew.closing = True
+    crew.wind_up()
     crew.heartbeat.state = "draining"
     crew.heartbeat.hurry()
-    crew.claimer.stop()
     at_once = asyncio.create_task(stop.at_least(Stop.NOW))
     ending: set[asyncio.Task[None]] = {claiming, *(flight.task for flight in crew.flying() if flight.task is not None)}
     try:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from typing_extensions import TypeVar as DefaultedTypeVar
 
+from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.calendar import Calendar
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Declared
@@ -244,7 +245,8 @@ class JobsTestApp(Generic[S]):
         return until
 
     def _due_in(self) -> timedelta | None:
-        handles = self.app.registry.jobs.values()
+        registry = self.app.registry
+        handles: list[JobHandle[Any] | BackfillHandle[Any]] = [*registry.jobs.values(), *registry.backfills.values()]
         queues, names = {handle.queue for handle in handles}, [handle.name for handle in handles]
         return at_once(self.driver.next_due(sorted(queues), names))
 

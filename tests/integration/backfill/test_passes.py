@@ -16,7 +16,7 @@ from ultijobs import App, BatchSource, Context, RetryPolicy, Worker, backfill, c
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._ids import new_id
 from ultijobs._metrics import series
-from ultijobs._queue.records import NewJob
+from ultijobs._queue.records import NewJob, WorkerOrder
 from ultijobs._queue.views import Count
 from ultijobs.errors import BackfillApplied, DriverUnavailable, Invariant
 from ultijobs.inspection import Inspector
@@ -389,6 +389,34 @@ async def test_a_pass_that_is_handed_back_goes_on_at_no_cost():
         (line,) = await passes_of(app, "fill")
     assert (line.status, line.rows, line.batches) == ("completed", 30, 3)
     assert shelf.read == [None, 10, 20, 30]
+
+
+@pytest.mark.parametrize("told", ["to stop", "to take no more"])
+async def test_a_worker_that_winds_down_hands_a_pass_back_between_two_pages(told: str):
+    shelf = Shelf(100_000)
+    under_way = asyncio.Event()
+
+    async def slowly(rows: Rows, ctx: Any) -> None:
+        under_way.set()
+        await asyncio.sleep(0.02)
+        await shelf.handle(rows, ctx)
+
+    fill = declared(shelf, slowly)
+    async with shop(fill) as app:
+        worker = Worker(app, grace="1h", name="w")
+        running = asyncio.create_task(worker.run())
+        answer = await fill.enqueue()
+        await under_way.wait()
+        if told == "to stop":
+            worker.stop()
+        else:
+            await app.driver.order_worker("w", WorkerOrder.DRAIN)
+        row = await until(app, "fill", job_state="ready")
+        assert (row.rows, row.cursor) == (len(shelf.handled), str(len(shelf.handled)))
+        job = (await Inspector(app.driver).job(answer.id)).row
+        assert (job.attempt, job.last_error) == (0, None)
+        worker.stop()
+        await running
 
 
 async def test_a_database_that_is_away_for_a_while_costs_a_pass_nothing(monkeypatch: pytest.MonkeyPatch):

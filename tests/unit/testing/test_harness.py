@@ -13,8 +13,21 @@ import sqlalchemy
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ultijobs import Actor, App, Context, RetryPolicy, Step, SyncStep, Terminal, current, job, task
-from ultijobs.errors import Invariant, OutboxNoTx, TenantMismatch, ValidationFailed
+from ultijobs import (
+    Actor,
+    App,
+    BatchSource,
+    Context,
+    RetryPolicy,
+    Step,
+    SyncStep,
+    Terminal,
+    backfill,
+    current,
+    job,
+    task,
+)
+from ultijobs.errors import BackfillApplied, Invariant, OutboxNoTx, TenantMismatch, ValidationFailed
 from ultijobs.inspection import Inspector
 from ultijobs.testing import Execution, FrozenClock, JobsTestApp
 
@@ -283,3 +296,25 @@ async def test_a_wrong_use_says_what_is_right():
 def test_an_execution_compares_by_its_facts():
     facts = {"run_id": None, "name": "x", "tenant": None, "attempt": 1, "max_attempts": 1, "outcome": "ok"}
     assert Execution(job_id=None, error=None, **facts) == Execution(job_id=None, error=ValueError(), **facts)
+
+
+@pytest.mark.parametrize("by", ["run_until_idle", "run_tasks"])
+async def test_a_backfill_runs_and_its_failure_is_told(by):
+    async def pages(cursor):
+        return [1, 2], None
+
+    @backfill(BatchSource.pages(pages), tenant="acme", retry=RetryPolicy(attempts=1))
+    async def fill(rows, ctx):
+        SEEN.append((rows, ctx.tenant))
+        if len(SEEN) == 2:
+            raise ConnectionError("no line")
+
+    with JobsTestApp(jobs=[fill]) as jobs:
+        await fill.enqueue()
+        (first,) = await getattr(jobs, by)()
+        await fill.enqueue(force=True)
+        (second,) = await getattr(jobs, by)()
+        with pytest.raises(BackfillApplied):
+            await fill.enqueue()
+    assert SEEN == [([1, 2], "acme")] * 2
+    assert (first.name, first.outcome, second.outcome, second.error_code) == ("fill", "ok", "dead", "ConnectionError")
