@@ -87,6 +87,22 @@ async def test_it_answers_while_the_loop_stands_still(said: pytest.LogCaptureFix
     assert answer[0] == 200
 
 
+def test_a_scrape_that_fails_is_told_in_one_line_and_answered_with_500(
+    said: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+):
+    def broken() -> Health:
+        raise ValueError("no idea")
+
+    with serving(0, HERE, Metrics(), broken, worker_id="w"):
+        number = port(said)
+        assert [asked(number, "/health")[0] for _ in range(2)] == [500, 500]
+        with socket.create_connection((HERE, number)) as gone:
+            gone.send(b"GET /metrics HTTP/1.1\r\n")
+        assert asked(number, "/metrics")[0] == 200
+    assert [getattr(record, "event", "") for record in said.records[1:]] == ["jobs.metrics.failed"]
+    assert capfd.readouterr().err == ""
+
+
 def test_a_port_that_is_taken_is_told_with_what_to_do():
     with socket.socket() as taken:
         taken.bind((HERE, 0))
