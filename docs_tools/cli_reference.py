@@ -68,7 +68,8 @@ read row by row and need an indexed word (`state:`, `queue:`, …) beside them.
 
     ultijobs --install-completion
 
-for bash, zsh and fish.
+for bash, zsh and fish. Names of queues, jobs, workers, tasks and backfills are asked of the database that the settings
+or the line so far name; one that is away, or embedded, is not waited for.
 """
 
 

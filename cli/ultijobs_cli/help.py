@@ -18,6 +18,11 @@ GLOBAL: Final = "Global options"
 class Command(TyperCommand):
     """One command, with its examples in the epilog."""
 
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """`ID`, `[ID]`, `ID...`: the square brackets mean what they mean everywhere."""
+        arguments = [_usage(param) for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *arguments]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_options(self.get_params(ctx), ctx, formatter)
 
@@ -36,11 +41,22 @@ class Group(TyperGroup):
         _write_examples(self.epilog, formatter)
 
 
+def _named(param: click.Parameter) -> str:
+    name = param.metavar or str(param.name).upper()
+    return name if param.nargs == 1 else f"{name}..."
+
+
+def _usage(param: click.Parameter) -> str:
+    return _named(param) if param.required else f"[{_named(param)}]"
+
+
 def _write_options(params: list[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], GLOBAL: []}
     for param in params:
         record = param.get_help_record(ctx)
         if record is not None:
+            if param.param_type_name == "argument":
+                record = (_named(param), record[1].removesuffix("  [required]"))
             everywhere = getattr(param, "rich_help_panel", None) == GLOBAL or param.name == "help"
             own = "Arguments" if param.param_type_name == "argument" else "Options"
             sections[GLOBAL if everywhere else own].append(record)

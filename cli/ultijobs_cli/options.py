@@ -11,6 +11,7 @@ import typer
 from ultijobs import _durations
 from ultijobs.errors import CliBadFlag, DurationInvalid
 from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_where
+from ultijobs_cli.completing import job_names, queue_names
 
 __all__ = [
     "Actor",
@@ -47,14 +48,23 @@ def not_empty(value: str | None) -> str | None:
     return value
 
 
-Queue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.", callback=not_empty)]
+Queue = Annotated[
+    str | None,
+    typer.Option("--queue", metavar="QUEUE", help="Only this queue.", callback=not_empty, autocompletion=queue_names),
+]
 Tenant = Annotated[
     str | None,
     typer.Option("--tenant", metavar="TENANT", help="Only this tenant; others do not exist then.", callback=not_empty),
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--name", metavar="JOB", help="Only jobs of this name; charge* is a prefix.", callback=not_empty),
+    typer.Option(
+        "--name",
+        metavar="JOB",
+        help="Only jobs of this name; charge* is a prefix.",
+        callback=not_empty,
+        autocompletion=job_names,
+    ),
 ]
 WhereText = Annotated[
     list[str] | None, typer.Option("--where", metavar="FILTER", help='A filter, such as "state:dead age:>10m".')

@@ -13,6 +13,7 @@ from ultijobs_cli import options
 from ultijobs_cli.backfills import ledger, pending, starting
 from ultijobs_cli.backfills.declared import declarations
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.completing import backfill_names
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.report import Report
 from ultijobs_cli.watch import watching
@@ -22,7 +23,10 @@ __all__ = ["backfill"]
 
 async def backfill(
     call: Invocation,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The backfill.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The backfill.", show_default=False, autocompletion=backfill_names),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every one that is pending, failed or cancelled.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Ask for the passes; without it nothing changes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also where a pass has completed.")] = False,

@@ -19,7 +19,7 @@ __all__ = ["explain"]
 def explain(
     call: Invocation,  # noqa: ARG001 - every body takes one
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="An error's code.", autocompletion=lambda: list(CODES))
+        str | None, typer.Argument(metavar="CODE", help="An error's code.", autocompletion=lambda: list(CODES))
     ] = None,
 ) -> Report:
     """Explains an error code; without one it lists them all.

@@ -18,9 +18,7 @@ from ultijobs_cli.report import Report
 
 __all__ = ["cancel", "retry"]
 
-Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Jobs by id, or by the last 6 or more hex digits.")
-]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Jobs by id, or by the last 6 or more hex digits.")]
 
 
 async def retry(

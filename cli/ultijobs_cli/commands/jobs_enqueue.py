@@ -11,6 +11,7 @@ import typer
 from ultijobs.errors import DeclarationUnknown, ValidationFailed
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.completing import job_names
 from ultijobs_cli.connect import within_reach
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.jsontext import json_text
@@ -28,7 +29,7 @@ _EXAMPLE = """'{"org_id": "o-1"}'"""
 
 async def enqueue(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The job's name.", autocompletion=job_names)],
     input: Annotated[
         str | None, typer.Option("--input", metavar="JSON", help="The input; @FILE reads a file, - reads stdin.")
     ] = None,

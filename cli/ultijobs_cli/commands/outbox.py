@@ -73,7 +73,7 @@ async def ls(
 
 async def retry(
     call: Invocation,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Rows by id, or by the last 6 or more hex digits.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Rows by id, or by the last 6 or more hex digits.")],
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:

@@ -10,6 +10,7 @@ import typer
 from ultijobs.inspection import Action, PlanOptions, QueueRow, Target
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.completing import queue_names
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.remote import order
 from ultijobs_cli.report import Report
@@ -18,7 +19,10 @@ from ultijobs_cli.watch import watching
 
 __all__ = ["ls", "pause", "queue_table", "resume"]
 
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", callback=options.not_empty)]
+QueueName = Annotated[
+    str,
+    typer.Argument(metavar="QUEUE", help="The queue's name.", callback=options.not_empty, autocompletion=queue_names),
+]
 
 _TONES: Final[dict[str, Tone]] = {"paused": "yellow", "unserved": "red"}
 

@@ -11,6 +11,7 @@ import typer
 from ultijobs.inspection import CatalogEntry, Leader, Slot, TaskDetail, TaskRow
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.completing import task_names
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.jsonform import columns
@@ -22,7 +23,7 @@ from ultijobs_cli.watch import watching
 
 __all__ = ["TaskName", "ls", "preview", "show"]
 
-TaskName = Annotated[str, typer.Argument(metavar="NAME", help="The task's name.")]
+TaskName = Annotated[str, typer.Argument(metavar="NAME", help="The task's name.", autocompletion=task_names)]
 
 _OUTCOMES: Final[dict[str, Tone]] = {"fired": "green", "caught-up": "yellow", "skipped": "dim", "missed": "red"}
 

@@ -10,6 +10,7 @@ import typer
 from ultijobs.inspection import Action, PlanOptions, Target, WorkerRow
 from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
+from ultijobs_cli.completing import worker_names
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.remote import order
 from ultijobs_cli.report import Report
@@ -19,7 +20,13 @@ from ultijobs_cli.watch import watching
 __all__ = ["drain", "ls", "resume", "uptime"]
 
 WorkerName = Annotated[
-    str, typer.Argument(metavar="WORKER", help="The worker_id that `workers ls` shows.", callback=options.not_empty)
+    str,
+    typer.Argument(
+        metavar="WORKER",
+        help="The worker_id that `workers ls` shows.",
+        callback=options.not_empty,
+        autocompletion=worker_names,
+    ),
 ]
 
 _TONES: Final[dict[str, Tone]] = {
