@@ -248,3 +248,40 @@ async def test_a_reaped_claim_writes_nothing_any_more(harness: Harness) -> None:
     assert await end(harness, claimed) is Verdict.LOST
     assert await row(harness, claimed.id) == before
     assert await harness.driver.inspect.steps(claimed.run_id) == []
+
+
+async def test_a_row_that_runs_without_a_lease_is_nobodys_and_is_delivered_again(harness: Harness) -> None:
+    one = await put(harness)
+    await harness.write_state(one, "running")
+    assert (await harness.driver.attention()).lapsed
+    (reaped,) = await harness.driver.reap([POLICY])
+    assert (reaped.id, reaped.worker_id) == (one, None)
+    await harness.advance(SECOND)
+    assert [claimed.id for claimed in await take(harness)] == [one]
+    assert not (await harness.driver.attention()).lapsed
+
+
+@pytest.mark.parametrize("due", [True, False], ids=["due", "later"])
+async def test_a_row_that_was_written_as_delayed_runs_when_it_is_due(harness: Harness, due: bool) -> None:
+    one = await put(harness, delay=timedelta(0) if due else timedelta(hours=1))
+    await harness.write_state(one, "delayed")
+    assert (await harness.driver.attention()).lapsed
+    assert await harness.driver.reap([]) == []
+    assert (await row(harness, one)).state == ("ready" if due else "delayed")
+    assert [claimed.id for claimed in await take(harness)] == ([one] if due else [])
+    await harness.advance(timedelta(hours=1))
+    assert [claimed.id for claimed in await take(harness)] == ([] if due else [one])
+
+
+async def test_of_rows_written_as_delayed_under_one_key_one_runs_at_a_time(harness: Harness) -> None:
+    ids = []
+    for _ in range(3):
+        ids.append(await put(harness, idempotency_key="k"))
+        await harness.write_state(ids[-1], "delayed")
+    for _ in ids:
+        await harness.driver.reap([])
+        (claimed,) = await take(harness)
+        await harness.driver.reap([])
+        assert await take(harness) == []
+        await end(harness, claimed)
+    assert not (await harness.driver.attention()).lapsed

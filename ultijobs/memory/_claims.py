@@ -63,9 +63,7 @@ def next_due(
 
 def any_lapsed(store: Store) -> bool:
     now = store.now()
-    return any(row.lease_until is not None and row.lease_until < now for row in store.jobs.values()) or bool(
-        _orphaned(store)
-    )
+    return any(_lapsed(row, now) or row.state == "delayed" for row in store.jobs.values()) or bool(_orphaned(store))
 
 
 def _may_come(row: Row, names: Sequence[str], caps: Collection[str], tenants: Allowance | None, now: datetime) -> bool:
@@ -93,11 +91,27 @@ def file(store: Store, queues: Sequence[str], names: Sequence[str], caps: Collec
 
 def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[Reaped]:
     now = store.now()
-    lapsed = [row for row in store.jobs.values() if row.lease_until is not None and row.lease_until < now]
+    lapsed = [row for row in store.jobs.values() if _lapsed(row, now)]
     reaped = [_end_claim(store, row, policies.get(row.name), now) for row in nsmallest(limit, lapsed, key=_by_lapse)]
     for ahead in _orphaned(store):
         store.free_twins(ahead, now)
+    for row in [row for row in store.jobs.values() if row.state == "delayed"]:
+        _make_ready(store, row, now)
     return reaped
+
+
+def _lapsed(row: Row, now: datetime) -> bool:
+    return row.lease_until < now if row.lease_until is not None else row.state == "running"
+
+
+def _make_ready(store: Store, row: Row, now: datetime) -> None:
+    """The store knows no state `delayed`: a row of that word is ready when it is due, one for each key."""
+    if row.key is not None and row.key_held and any(twin.key_held for twin in store.live_twins(row.key, row.id)):
+        return
+    row.state = "ready"
+    row.run_at = max(row.run_at, now)
+    row.updated_at = now
+    store.waiting.add(row)
 
 
 def _orphaned(store: Store) -> list[UUID]:
@@ -109,8 +123,8 @@ def _claim_order(job: ClaimedJob) -> tuple[int, datetime, UUID]:
     return (-job.priority, job.run_at, job.id)
 
 
-def _by_lapse(row: Row) -> tuple[datetime | None, UUID]:
-    return (row.lease_until, row.id)
+def _by_lapse(row: Row) -> tuple[bool, datetime, UUID]:
+    return (row.lease_until is None, row.lease_until or row.updated_at, row.id)
 
 
 def _from(
@@ -192,7 +206,7 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         row.error_code = code
         row.last_error = f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}"
         # The back-off counts from the lapse, whenever it is noticed.
-        row.run_at = max(now, (row.lease_until or now) + _back_off(policy, row.attempt))
+        row.run_at = max(now, (row.lease_until or now) + _back_off(policy, max(row.attempt, 1)))
         row.updated_at = now
         row.release()
         store.waiting.add(row)

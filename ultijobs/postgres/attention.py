@@ -12,7 +12,9 @@ from ultijobs.postgres.sql import Sql
 __all__ = ["attention"]
 
 LOOK: Final = f"""\
-select exists (select from {{schema}}.x_jobs j where j.state = 'running' and j.lease_until < now())
+select exists (select from {{schema}}.x_jobs j
+                where j.state = 'running' and (j.lease_until < now() or j.lease_until is null))
+       or exists (select from {{schema}}.x_jobs d where d.state = 'delayed')
        or exists (select from {{schema}}.x_jobs w
                    where w.behind is not null
                      and not exists (select from {{schema}}.x_jobs a where a.id = w.behind

@@ -58,7 +58,8 @@ telling as (
    where j.id = any(array(select u.id from u where u.tells)) returning j.id, j.lease_no)
 select quiet.id, quiet.lease_no from quiet union all select telling.id, telling.lease_no from telling"""
 
-# The back-off counts from the lapse, whenever it is noticed.
+# The back-off counts from the lapse, whenever it is noticed. A running row without a lease was written by hand: nobody
+# runs it.
 # Reads all running rows, which are as many as there are slots in the fleet, and all twins: those whose predecessor
 # ended in the moment they were inserted, or was deleted by hand, are let go.
 REAP: Final = f"""\
@@ -70,13 +71,13 @@ with c as materialized (
            || ' lapsed in attempt ' || j.attempt || ' of ' || j.max_attempts as error,
          j.attempt >= j.max_attempts as stops, coalesce(p.dead_letter, true) as dead_letter,
          case when coalesce(p.backoff, 'exponential') = 'fixed' then 1
-              when coalesce(p.backoff, 'exponential') = 'linear' then j.attempt
-              else power(2, least(j.attempt - 1, 60)) end as factor,
+              when coalesce(p.backoff, 'exponential') = 'linear' then greatest(j.attempt, 1)
+              else power(2, least(greatest(j.attempt, 1) - 1, 60)) end as factor,
          coalesce(p.delay, interval '1 s') as delay, coalesce(p.max_delay, interval '1 h') as max_delay
     from {{schema}}.x_jobs j
     left join unnest($2::text[], $3::text[], $4::interval[], $5::interval[], $6::boolean[])
          p(name, backoff, delay, max_delay, dead_letter) on p.name = j.name
-   where j.state = 'running' and j.lease_until < now()
+   where j.state = 'running' and (j.lease_until < now() or j.lease_until is null)
    limit $1::int for no key update of j skip locked),
 noted as (
   insert into {{schema}}.x_job_attempts
@@ -133,6 +134,22 @@ select c.id, c.run_id, c.name, c.queue, c.lease_no, c.attempt, c.worker_id,
    and (select count(next_one.said) from next_one) >= 0"""
 
 
+# The table knows no such state: rows that SQL wrote so are ready, each when it is due, one for each key.
+DELAYED: Final = """\
+with found as materialized (
+  select j.id, j.name, coalesce(j.tenant_id, '') as tenant, coalesce(j.idempotency_key, j.id::text) as key
+    from {schema}.x_jobs j where j.state = 'delayed' order by j.id limit $1::int for no key update skip locked),
+firsts as (select distinct on (f.name, f.tenant, f.key) f.id from found f order by f.name, f.tenant, f.key, f.id)
+update {schema}.x_jobs j set state = 'ready', run_at = greatest(j.run_at, now()), updated_at = now()
+ where j.id = any(array(select f.id from firsts f))
+   and not exists (
+     select from {schema}.x_jobs t
+      where t.name = j.name and coalesce(t.tenant_id, '') collate "C" = coalesce(j.tenant_id, '') collate "C"
+        and t.idempotency_key = j.idempotency_key and t.key_held and j.key_held
+        and t.state in ('ready', 'running', 'suspended'))
+returning j.id"""
+
+
 async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: int) -> list[Reaped]:
     """See `Driver.reap`."""
     rows = await links.fetch(
@@ -144,6 +161,7 @@ async def reap(links: Links, sql: Sql, policies: Sequence[CrashPolicy], limit: i
         [policy.max_delay for policy in policies],
         [policy.dead_letter for policy in policies],
     )
+    await links.fetch(sql(DELAYED), limit)
     return [
         Reaped(
             id=row["id"],

@@ -65,6 +65,7 @@ create index x_jobs_cause on {schema}.x_jobs (stop_reason, fingerprint, finished
 create index x_jobs_retried on {schema}.x_jobs (fingerprint)
   where fingerprint is not null and state in ('ready', 'running', 'suspended');
 create index x_jobs_suspended on {schema}.x_jobs (queue, run_at) where state = 'suspended' and behind is null;
+create index x_jobs_written on {schema}.x_jobs (id) where state = 'delayed';
 create index x_jobs_behind on {schema}.x_jobs (behind) where behind is not null;
 
 -- What ended well, by day of its end; insert only, dropped by the day.
