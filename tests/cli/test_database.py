@@ -14,6 +14,7 @@ import asyncpg
 import pytest
 
 from tests.cli.processes import Shop
+from tests.integration.postgres.test_rights import GRANTS
 from tests.support.eventually import eventually
 from ultijobs.inspection import Inspector
 from ultijobs.postgres.migrate import target
@@ -89,13 +90,41 @@ def test_an_enqueue_without_the_input_that_its_job_takes_asks_for_it(tmp_path: P
 
 def test_without_tables_every_command_names_both_versions_and_the_way_out(tmp_path: Path, empty_pg_url: str) -> None:
     shop = Shop(tmp_path, empty_pg_url)
-    for words in [*READS[:2], ENQUEUE, ["worker"], ["tui", "--once"]]:
+    for words in [*READS[:2], ENQUEUE, ["worker"], ["scheduler"], ["tui", "--once"]]:
         done = shop.run(*words)
         assert done.code == 4, words
         assert "X_SCHEMA_OUTDATED" in done.err
         assert "version 0" in done.err
         assert f"version {target()}" in done.err
         assert "fix: ultijobs migrate" in done.err
+
+
+async def test_tables_of_an_earlier_release_are_refused_with_both_versions_and_the_way_out(
+    tmp_path: Path, pg_url: str
+) -> None:
+    connection = await asyncpg.connect(pg_url)
+    await connection.execute("update x_schema set version = 0")
+    await connection.close()
+    shop = Shop(tmp_path, pg_url)
+    for words in (["jobs"], ["worker"], ["scheduler"]):
+        done = shop.run(*words)
+        assert done.code == 4, words
+        assert "at version 0" in done.err
+        assert f"version {target()}" in done.err
+        assert "fix: ultijobs migrate" in done.err
+
+
+async def test_no_command_but_migrate_needs_the_right_to_make_tables(tmp_path: Path, pg_url: str) -> None:
+    connection = await asyncpg.connect(pg_url)
+    role = f"plain_{pg_url[-8:]}"
+    await connection.execute(f"create role {role} login; revoke create on schema public from public")
+    await connection.execute(GRANTS.format(role=role))
+    shop = Shop(tmp_path, pg_url.replace("postgres@", f"{role}@"))
+    for words in (["stats"], ["jobs"], ENQUEUE, ["prune"]):
+        done = shop.run(*words)
+        assert done.code == 0, (words, done.err)
+    await connection.execute(f"drop owned by {role}; drop role {role}")
+    await connection.close()
 
 
 async def test_tables_of_a_later_release_that_do_not_fit_are_left_alone(tmp_path: Path, pg_url: str) -> None:
