@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from ultijobs._durations import render
 from ultijobs._log import emit
+from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import ClaimedJob
-from ultijobs.errors import Aborted, Draining, JobLeaseLost, JobTimeout, UltijobsError
+from ultijobs.errors import Aborted, Draining, JobLeaseLost, JobSlotLost, JobTimeout, UltijobsError
 
 __all__ = ["Ending", "log", "over", "reason_of"]
 
@@ -33,6 +34,10 @@ def reason_of(why: Ending, job: ClaimedJob, timeout: timedelta | None) -> Ultijo
         return JobTimeout(f"job {job.name} ran over {limit}")
     if why is Ending.CANCELLED:
         return Aborted(f"job {job.name} was cancelled")
+    if why is Ending.LOST and capped_name(job.lane) is not None:
+        return JobSlotLost(
+            f"the claim {job.lease_no} of job {job.name} is not held any more, and its slot is another's"
+        )
     if why is Ending.LOST:
         return JobLeaseLost(f"the claim {job.lease_no} of job {job.name} is not held any more")
     return Draining("the worker is shutting down")

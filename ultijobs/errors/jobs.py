@@ -109,11 +109,11 @@ class JobLeaseLost(UltijobsError):
     default_fix = "ultijobs leases"
 
 
-class JobSlotLost(UltijobsError):
-    """The fleet slot is not held any more."""
+class JobSlotLost(JobLeaseLost):
+    """The claim of a capped job is not held any more, nor its slot."""
 
     code = "X_JOB_SLOT_LOST"
-    title = "The fleet slot is not held any more"
+    title = "The claim of a capped job is not held any more, nor its slot"
     default_fix = "ultijobs leases"
 
 

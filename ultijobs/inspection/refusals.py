@@ -36,6 +36,8 @@ def refusal_of(result: ActResult) -> Refusal:
         fix = _show(result.meta.get("existing_id", result.id))
     elif result.code == StepUnknown.code:
         fix = _show(result.id)
+    elif result.code == JobMoved.code:
+        fix = _elsewhere(result.id)
     return Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused", fix)
 
 
@@ -71,7 +73,7 @@ async def review(
 
 def _by_state(action: Action, row: JobRow, options: PlanOptions) -> Refusal | None:
     if row.error_code == JobMoved.code or (row.behind is not None and row.behind == row.id):
-        return Refusal(row.id, JobMoved.code, f"job {row.id}: {row.cancel_reason}")
+        return Refusal(row.id, JobMoved.code, f"job {row.id}: {row.cancel_reason}", _elsewhere(row.id))
     if action is Action.CANCEL:
         if row.state in _LIVE:
             return None
@@ -115,6 +117,10 @@ def _step_refusal(row: JobRow, named: str, steps: Sequence[StepRecord]) -> Refus
 
 def _show(job: object) -> str:
     return f"ultijobs jobs show {job}"
+
+
+def _elsewhere(job: object) -> str:
+    return f"{_show(job)}, with --database-url of where it went"
 
 
 def _split(steps: Sequence[StepRecord], options: PlanOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:

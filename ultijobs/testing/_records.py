@@ -82,7 +82,7 @@ def execution(ended: Ended, now: datetime) -> Execution:
         max_attempts=job.max_attempts,
         outcome=ended.outcome,
         error=ended.error if failed else None,
-        error_code=settlement.error_code if failed and settlement is not None else None,
+        error_code=None if settlement is None else settlement.error_code,
         stop_reason=settlement.stop_reason if failed and settlement is not None else None,
         steps=ended.executed,
         replayed=ended.replayed,

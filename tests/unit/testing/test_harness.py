@@ -237,6 +237,22 @@ async def test_a_task_that_raises_is_seen():
             await jobs.run_tasks(until="1d")
 
 
+async def test_a_pass_of_a_backfill_is_driven_too():
+    @backfill(BatchSource.pages(two_pages), tenant="none", rate=1_000)
+    async def fill(rows, ctx) -> None:
+        SEEN.append((rows, ctx.crossing))
+
+    async with JobsTestApp(jobs=[fill]) as jobs:
+        await fill.enqueue()
+        assert [(each.name, each.outcome) for each in await jobs.run_tasks(until="1m")] == [("fill", "ok")]
+    assert [rows for rows, _ in SEEN] == [[1, 2], [3]]
+    assert all("fill" in reason for _, reason in SEEN)
+
+
+async def two_pages(cursor):
+    return ([1, 2], "next") if cursor is None else ([3], None)
+
+
 async def test_a_job_that_is_cancelled_while_it_runs_is_seen_as_that():
     @job(Order, idempotency_key=lambda i: str(i.id), tenant="none")
     async def suicidal(input: Order) -> None:
