@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli import options
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.commands.later import refuse
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.exit_codes import ExitCode
-from ultijobs_cli.report import Report
+from ultijobs_cli.report import CommandFailed, Report
 from ultijobs_cli.settings import database
 
+if TYPE_CHECKING:
+    from ultijobs_tui import entry
+
 __all__ = ["tui"]
+
+_INSTALL: Final = "pip install 'ultijobs[serve]'"
 
 
 def tui(
@@ -42,7 +47,13 @@ def tui(
         Path | None, typer.Option("--replay", metavar="FILE", help="Look at such a file, without a database.")
     ] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Where to open it: 14:02.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser.", hidden=True)] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser, read-only.")] = False,
+    serve_host: Annotated[str, typer.Option("--serve-host", metavar="HOST", help="Where to.")] = "127.0.0.1",
+    serve_port: Annotated[int, typer.Option("--serve-port", metavar="PORT", min=1, max=65535, help="And on.")] = 8000,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let others reach the page, which asks for no login.")
+    ] = False,
+    read_write: Annotated[bool, typer.Option("--read-write", help="Let the page act, too.")] = False,
     actor: options.Actor = None,
 ) -> Report:
     """Opens the cockpit: what is stuck, and why.
@@ -50,12 +61,11 @@ def tui(
     $ ultijobs tui
     $ ultijobs tui --read-only --where queue:billing
     $ ultijobs tui --once
+    $ ultijobs tui --serve
     """
-    if serve:
-        raise refuse("tui --serve is not built yet", fix="leave --serve out")
     if call.flags.json or call.flags.json_lines:
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
-    if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not once and not serve and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
     from ultijobs_tui import entry, keyfile  # noqa: PLC0415 - no other command loads textual
 
@@ -67,7 +77,7 @@ def tui(
         tenant=tenant,
         theme=theme,
         keys=keyfile.load_keys(),
-        read_only=read_only,
+        read_only=read_only or (serve and not read_write),
         once=once,
         refresh=options.span_of("--refresh", refresh).total_seconds(),
         no_color=no_color,
@@ -83,9 +93,34 @@ def tui(
     else:
         entry.check(chosen)
         url, schema = database(call.flags)
+        if serve:
+            return _serve(call, url, schema, chosen, (serve_host, serve_port, allow_remote))
         asyncio.run(_answering(call))
         code = entry.run(url, schema, chosen)
     return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)
+
+
+def _serve(call: Invocation, url: str, schema: str, chosen: entry.Options, address: tuple[str, int, bool]) -> Report:
+    """Until it is interrupted."""
+    if find_spec("textual_serve") is None:
+        raise CommandFailed.because(
+            CliBadFlag("--serve needs the textual-serve package, which is not installed", fix=_INSTALL),
+            exit_code=ExitCode.CANNOT_START,
+            at="--serve",
+        )
+    from ultijobs_tui import serving  # noqa: PLC0415 - it needs the package
+
+    place = serving.Address(*address)
+    asyncio.run(_answering(call))
+    mode = "read-only" if chosen.read_only else "read and write"
+    serving.serve(
+        url,
+        schema,
+        chosen,
+        place,
+        lambda page: call.screen.note(f"the cockpit is at {page} ({mode}); ctrl+c ends it"),
+    )
+    return Report("left")
 
 
 async def _answering(call: Invocation) -> None:
