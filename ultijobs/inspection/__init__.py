@@ -36,7 +36,7 @@ from ultijobs._queue.views import (
 )
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs._text import inert
-from ultijobs.inspection.backfills import ALARMING, BackfillRow, BackfillState
+from ultijobs.inspection.backfills import ALARMING, BackfillRow, BackfillState, remaining_of
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.doctor import CHECKS, Check, Checked, Diagnosis, Symptom, Thresholds
 from ultijobs.inspection.filter import format_where, parse_where
@@ -136,4 +136,5 @@ __all__ = [
     "inert",
     "parse_duration",
     "parse_where",
+    "remaining_of",
 ]

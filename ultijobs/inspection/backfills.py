@@ -14,7 +14,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.views import Count
 
-__all__ = ["ALARMING", "BackfillRow", "BackfillState", "backfill_rows"]
+__all__ = ["ALARMING", "BackfillRow", "BackfillState", "backfill_rows", "remaining_of"]
 
 STALE: Final = timedelta(minutes=1)
 """After so long without a new count nothing is said about when a pass will end."""
@@ -94,7 +94,7 @@ def _row(surveyed: Surveyed, entry: CatalogEntry | None, now: datetime) -> Backf
     checksum = said.get("checksum")
     last = surveyed.completed if state is BackfillState.COMPLETED else shown
     rate = None if shown is None else _rate(shown)
-    remaining = None if shown is None else _remaining(shown)
+    remaining = None if shown is None else remaining_of(shown)
     return BackfillRow(
         name=surveyed.name,
         state=state,
@@ -144,7 +144,8 @@ def belongs(entry: CatalogEntry) -> bool:
     return not environments or entry.environment in environments
 
 
-def _remaining(shown: PassRow) -> Count | None:
+def remaining_of(shown: PassRow) -> Count | None:
+    """What is left of a pass: what `count()` said last, less what was handled since; None without a `count`."""
     if shown.remaining is None:
         return None
     if shown.status == PassStatus.COMPLETED or shown.rows <= shown.counted_rows:

@@ -22,7 +22,7 @@ __all__ = ["Condition", "Forecast", "Started", "foresee", "start"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition of a pass, and whether it holds."""
+    """One condition of a pass, and whether it holds: what is true, or what stands in its way."""
 
     what: str
     holds: bool
@@ -105,7 +105,7 @@ async def _checked(
     checks: list[Condition] = []
 
     def note(what: str, refusal: UltijobsError | None) -> None:
-        checks.append(Condition(what, refusal is None))
+        checks.append(Condition(what if refusal is None else refusal.cause, refusal is None))
         if refusal is not None:
             refusals.append(refusal)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from ultijobs.inspection import Inspector, PassRow, PassStatus
+from ultijobs.inspection import Inspector, PassRow, PassStatus, remaining_of
 from ultijobs_cli import wording
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.report import Report
@@ -47,7 +47,7 @@ def _table(rows: Sequence[PassRow], now: datetime) -> Block:
             Column("STATUS", lambda row: Cell(row.status, _TONES.get(row.status, ""))),
             Column("ROWS", lambda row: f"{row.rows:,}", right=True),
             Column("PAGES", lambda row: f"{row.batches:,}", rank=2, right=True),
-            Column("LEFT", lambda row: wording.NONE if row.remaining is None else f"{row.remaining:,}", right=True),
+            Column("LEFT", _left, right=True),
             Column("STARTED", lambda row: f"{wording.since(row.started_at, now)} ago", rank=1),
             Column("TOOK", lambda row: wording.since(row.started_at, row.completed_at or now), rank=1, right=True),
             Column("JOB", lambda row: wording.tail(row.job_id)),
@@ -59,3 +59,8 @@ def _table(rows: Sequence[PassRow], now: datetime) -> Block:
         ],
         empty="no backfill has run yet",
     )
+
+
+def _left(row: PassRow) -> str:
+    left = remaining_of(row)
+    return wording.NONE if left is None else wording.count(left)

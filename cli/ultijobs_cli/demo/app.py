@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
 
 from ultijobs import App
-from ultijobs_cli.demo import audit, closing, incidents, rescans
+from ultijobs_cli.demo import audit, closing, incidents, labels, rescans
 
 __all__ = ["CREATE_REPORTS", "AuditServices", "app", "services"]
 
@@ -42,6 +42,10 @@ select count(*) as distributions, sum(files)::bigint as files, sum(bytes)::bigin
   from audit_reports where round = $1
 """
 
+LABEL_FILES = """
+update audit_files f set kind = l.kind from unnest($1::bigint[], $2::text[]) l(id, kind) where f.id = l.id
+"""
+
 CLOSE_ROUND = """
 insert into audit_rounds (round, distributions, closed_at) values ($1, $2, now())
 on conflict (round) do update set closed_at = excluded.closed_at
@@ -55,7 +59,9 @@ class AuditServices:
     pool: asyncpg.Pool[asyncpg.Record]
 
     async def store(self, report: audit.Report, of: int) -> None:
-        """Writes the report; once more is the same row again. The last of a round publishes that it is."""
+        """Writes report and files; once more is the same rows again. The last of a round publishes that it is."""
+        files = [path for path, _ in audit.parse_record(report.distribution).files]
+        await self.pool.execute(labels.STORE_FILES, report.distribution, files)
         async with self.pool.acquire() as connection, connection.transaction():
             # One after the other: whoever comes last sees the reports of all others.
             await connection.execute("select pg_advisory_xact_lock(hashtext('audit_reports'), $1)", report.round)
@@ -72,6 +78,10 @@ class AuditServices:
             if reported is not None and reported["distributions"] == of:
                 totals = closing.Totals(round=report.round, **reported)
                 await app.publish(closing.AUDITED, totals, key=str(report.round), tx=connection)
+
+    async def label(self, kinds: Mapping[int, str]) -> None:
+        """Writes what each of these files is."""
+        await self.pool.execute(LABEL_FILES, list(kinds), list(kinds.values()))
 
     async def close(self, totals: closing.Totals) -> None:
         """Writes down when the round ended; once more is the same row again."""
@@ -98,7 +108,7 @@ def database_url() -> str:
 
 
 app = App(
-    jobs=[audit, closing, incidents, rescans],
+    jobs=[audit, closing, incidents, labels, rescans],
     tasks=[rescans],
     lifespan=services,
     classify={json.JSONDecodeError: "terminal"},

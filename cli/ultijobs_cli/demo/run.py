@@ -18,14 +18,14 @@ from ultijobs import App
 from ultijobs.errors import AppUnusable
 from ultijobs.postgres.embedded import EmbeddedServer
 from ultijobs.postgres.migrate import migrate, migrations
-from ultijobs_cli.demo import audit, closing, home, incidents, outcome, rounds
+from ultijobs_cli.demo import audit, closing, home, incidents, labels, outcome, rounds
 from ultijobs_cli.demo.app import CREATE_REPORTS
 from ultijobs_cli.demo.beginning import CREATE_ROUNDS
 from ultijobs_cli.demo.fleet import Fleet, fleet
 
 __all__ = ["Options", "Screen", "Tell", "cockpit", "run"]
 
-TABLES = (CREATE_REPORTS, CREATE_ROUNDS)
+TABLES = (CREATE_REPORTS, CREATE_ROUNDS, labels.CREATE_FILES)
 LOOK = 0.25
 """Seconds between two looks at a round that is under way."""
 BREATH = 5.0
@@ -74,7 +74,7 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
         started_at = await connection.fetchval("select now()")
         ledger, first_round = rounds.Ledger(), await outcome.last_round(connection) + 1
         async with fleet(url, workers=options.workers, log=directory / "worker.log") as running:
-            app = await stack.enter_async_context(App(jobs=[audit, closing, incidents], driver=url))
+            app = await stack.enter_async_context(App(jobs=[audit, closing, incidents, labels], driver=url))
             stage = Stage(app, url, connection, running, ledger, first_round, tell)
             tell(f"{options.workers} workers start; their log is {running.log}")
             await working(stage, options.workers, started_at)
@@ -161,6 +161,8 @@ async def work(stage: Stage, seconds: float | None, *, repeat: bool = False, bre
         ids = await rounds.enqueue_round(stage.app, stage.url, stage.ledger, names, stage.first_round)
         if not await finished(stage, ids, end) or (end is None and not repeat):
             return
+        # A pass over the files that this round has found; while one is live that goes on.
+        await labels.label_files.enqueue(force=True)
         await asyncio.sleep(breath)
 
 
