@@ -80,12 +80,23 @@ async def test_a_worker_is_shown_as_it_told(harness: Harness) -> None:
         ({"running": 1, "wedged": True}, "wedged"),
         ({"running": 1, "state": "draining"}, "draining"),
         ({"running": 0, "state": "drained"}, "drained"),
-        ({"running": 0, "state": "stopped"}, "gone"),
+        ({"running": 0, "state": "stopped"}, "drained"),
     ],
 )
 async def test_the_state_of_a_worker(harness: Harness, fields: dict[str, object], state: str) -> None:
     await harness.driver.beat(beat(**fields))
     assert await state_of(harness) == state
+
+
+async def test_a_worker_that_stopped_in_good_order_is_told_from_one_that_fell_silent(harness: Harness) -> None:
+    await harness.driver.beat(beat(state="stopped"))
+    (stopped,) = await harness.driver.inspect.workers()
+    assert (stopped.state, stopped.stopped_at, stopped.ended) == ("drained", await harness.driver.inspect.now(), True)
+    await harness.advance(60 * SECOND)
+    assert await state_of(harness) == "drained"
+    await harness.driver.beat(beat("w-2", state="drained"))
+    standing = next(w for w in await harness.driver.inspect.workers() if w.worker_id == "w-2")
+    assert (standing.state, standing.ended) == ("drained", False)
 
 
 async def test_a_silent_worker_is_gone_and_serves_nothing(harness: Harness) -> None:

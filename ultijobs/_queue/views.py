@@ -205,7 +205,11 @@ class SlotRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker process; `state` is healthy, idle, wedged, draining, drained or gone."""
+    """A worker process; `state` is healthy, idle, wedged, draining, drained or gone.
+
+    `drained` is one that was told to claim no more, and one that stopped in good order, which has a `stopped_at`;
+    `gone` is one that fell silent.
+    """
 
     worker_id: str
     instance: UUID
@@ -232,6 +236,12 @@ class WorkerRow:
     """Queues at a limit of this process."""
     limited: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tenants at a limit of this process: milliseconds from the heartbeat on, 0 until a job of theirs ends."""
+    stopped_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Its process is not there any more, or has not been heard of for a whole lease."""
+        return self.state == "gone" or self.stopped_at is not None
 
 
 @dataclass(frozen=True, slots=True)

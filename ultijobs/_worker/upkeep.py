@@ -110,5 +110,5 @@ def _named(held: Snapshot) -> str:
 
 async def eldest(driver: Driver) -> UUID | None:
     """The live worker that started first; None when none has told of itself."""
-    live = [worker for worker in await driver.inspect.workers() if worker.state != "gone"]
+    live = [worker for worker in await driver.inspect.workers() if not worker.ended]
     return min(live, key=lambda worker: (worker.started_at, worker.instance)).instance if live else None

@@ -215,7 +215,7 @@ def _waiting(row: QueueRow | None) -> int:
 
 async def _worker_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
     workers = await driver.inspect.workers()
-    told = [w for w in workers if w.worker_id == target.worker and w.state != "gone"]
+    told = [w for w in workers if w.worker_id == target.worker and not w.ended]
     if not told:
         raise WorkerUnknown(f"no live worker is called {target.worker!r}", fix="ultijobs workers ls")
     running = sum(w.running for w in told)

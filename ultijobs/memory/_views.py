@@ -139,6 +139,7 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
         heartbeat_at=worker.heartbeat_at,
         claimed_at=worker.claimed_at,
         settled_at=worker.settled_at,
+        stopped_at=worker.stopped_at,
         loop_lag_ms=beat.loop_lag_ms,
         rss_bytes=beat.rss_bytes,
         listening=beat.listening,
@@ -149,6 +150,8 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
 
 
 def _worker_state(worker: Worker, now: datetime) -> str:
+    if worker.stopped_at is not None:
+        return "drained"
     if gone(worker, now):
         return "gone"
     if worker.beat.state in {"draining", "drained"}:

@@ -86,12 +86,13 @@ async def order_worker(links: Links, sql: Sql, worker_id: str, order: WorkerOrde
 
 WORKERS: Final = f"""\
 select w.worker_id, w.instance, w.host, w.pid, w.version, w.code_version, w.environment,
-       case when w.stopped_at is not null or w.heartbeat_at < now() - w.lease_ms * interval '1 ms' then 'gone'
+       case when w.stopped_at is not null then 'drained'
+            when w.heartbeat_at < now() - w.lease_ms * interval '1 ms' then 'gone'
             when w.state in ('draining', 'drained') then w.state
             when w.wedged then 'wedged'
             when w.running > 0 then 'healthy' else 'idle' end as state,
        w.queues, w.names, w.concurrency, w.running, w.free_slots, w.started_at, w.heartbeat_at, w.claimed_at,
-         w.settled_at,
+         w.settled_at, w.stopped_at,
        w.loop_lag_ms, w.rss_bytes, w.listening, w.counters::text as counters, w.full_queues,
        w.limited::text as limited
   from {{schema}}.x_workers w order by w.heartbeat_at desc limit {_SHOWN}"""

@@ -92,7 +92,7 @@ async def resume(
 
 def uptime(row: WorkerRow, now: datetime) -> str:
     """How long it has run, or ran until its last beat."""
-    return wording.since(row.started_at, row.heartbeat_at if row.state == "gone" else now)
+    return wording.since(row.started_at, row.heartbeat_at if row.ended else now)
 
 
 def _table(rows: list[WorkerRow], now: datetime) -> Block:
@@ -100,7 +100,7 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
         rows,
         [
             Column("WORKER", lambda row: Cell(row.worker_id, "bold"), wide=True),
-            Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, ""))),
+            Column("STATE", _state),
             Column("RUNS", lambda row: f"{row.running}/{row.concurrency}", right=True),
             Column("CLAIMED", lambda row: _ago(row.claimed_at, now), right=True),
             Column("SETTLED", lambda row: _ago(row.settled_at, now), rank=1, right=True),
@@ -113,6 +113,11 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
         ],
         empty="no workers",
     )
+
+
+def _state(row: WorkerRow) -> Cell:
+    """One that stopped in good order is no trouble, and no hand either."""
+    return Cell("drained, stopped", "dim") if row.stopped_at is not None else Cell(row.state, _TONES.get(row.state, ""))
 
 
 def _ago(at: datetime | None, now: datetime) -> str:

@@ -21,7 +21,7 @@ _NAMES_SHOWN: Final = 6
 
 def _code_words(workers: Sequence[WorkerRow]) -> list[str | Span]:
     """Which code the live processes run; more than one version is worth a look."""
-    versions = Counter(w.code_version or "?" for w in workers if w.state != "gone")
+    versions = Counter(w.code_version or "?" for w in workers if not w.ended)
     if not versions:
         return []
     told = ", ".join(f"{version} x{n}" for version, n in versions.most_common(4))
@@ -120,7 +120,7 @@ def _knows(worker: WorkerRow, unserved: Mapping[str, Count]) -> Line:
 
 def _advice(worker: WorkerRow, held: Sequence[LeaseRow]) -> Line:
     enter: list[str | Span] = [Span("enter", Tone.KEY), " its jobs   "] if held else []
-    if worker.state == "gone":
+    if worker.ended:
         said = "its jobs run elsewhere as soon as their leases end" if held else "it left nothing behind"
         return line(Span(" press ", Tone.MUTED), *enter, Span(said, Tone.MUTED))
     if worker.state == "wedged":

@@ -90,7 +90,7 @@ def _order(sort: str, held: Mapping[str, Sequence[LeaseRow]]) -> Callable[[Worke
 
 
 def _row(worker: WorkerRow, held: Sequence[LeaseRow], history: History, look: Look) -> Row:
-    live = worker.state != "gone"
+    live = not worker.ended
     busy = worker.running if live else len(held)
     return Row(
         str(worker.instance),
@@ -135,7 +135,7 @@ def _failing(rate: float | None) -> Cell:
 
 
 def _up(worker: WorkerRow, now: datetime) -> str:
-    return fmt.age_between(worker.started_at, worker.heartbeat_at if worker.state == "gone" else now)
+    return fmt.age_between(worker.started_at, worker.heartbeat_at if worker.ended else now)
 
 
 def _none(frame: Frame) -> tuple[Line, ...]:
@@ -158,9 +158,9 @@ def workers_summary(frame: Frame | None) -> list[str | Span]:
     """`8 workers · 1 wedged · 198/240 slots busy · code 9f31c0a x7, 88aa120 x1`."""
     if frame is None or frame.workers is None:
         return []
-    live = [w for w in frame.workers if w.state != "gone"]
+    live = [w for w in frame.workers if not w.ended]
     parts: list[str | Span] = [f"{len(live)} worker{'' if len(live) == 1 else 's'}"]
-    counted = Counter(w.state for w in frame.workers)
+    counted = Counter(w.state for w in frame.workers if w.stopped_at is None)
     for state, tone in (("wedged", Tone.BAD), ("draining", Tone.WARN), ("drained", Tone.WARN), ("gone", Tone.MUTED)):
         if counted[state]:
             parts += [" · ", Span(f"{counted[state]} {state}", tone)]
@@ -171,5 +171,5 @@ def workers_summary(frame: Frame | None) -> list[str | Span]:
 def instance_of(workers: Sequence[WorkerRow], name: str) -> UUID | None:
     """The process that goes by `name`: the live one, else the last that did."""
     named = [w for w in workers if w.worker_id == name]
-    named.sort(key=lambda w: (w.state != "gone", w.heartbeat_at))
+    named.sort(key=lambda w: (not w.ended, w.heartbeat_at))
     return named[-1].instance if named else None

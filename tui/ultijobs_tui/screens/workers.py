@@ -66,8 +66,8 @@ class WorkersScreen(ListScreen):
     def unfit(self, action: KeyAction) -> str | None:
         worker = self.under()
         if worker is not None and action.id in {"drain", "resume"}:
-            if worker.state == "gone":
-                return "this worker is gone"
+            if worker.ended:
+                return "this worker has stopped" if worker.stopped_at is not None else "this worker is gone"
             stopping = worker.state in {"draining", "drained"}
             if action.id == "resume" and not stopping:
                 return "this worker was not drained"
