@@ -55,7 +55,7 @@ async def test_workers_tell_what_they_did_and_one_of_them_the_gauges_of_the_flee
 
 async def test_the_lost_lease_of_a_killed_worker_is_counted_once_by_the_one_that_takes_over(stage: Scene):
     victim = await stage.worker("w1", metrics_port=0)
-    job = await three_steps.enqueue(Ask(key="a", seconds=30))
+    job = await three_steps.enqueue(Ask(key="a", seconds=60))
     await stage.effect("b")
     survivor = await port_of(await stage.worker("w2", metrics_port=0))
     victim.kill()
@@ -75,11 +75,11 @@ async def test_the_lost_lease_of_a_killed_worker_is_counted_once_by_the_one_that
 async def test_a_lost_lease_is_counted_once_also_when_its_worker_comes_back(stage: Scene):
     stopped = await stage.worker("w1", metrics_port=0)
     port = await port_of(stopped)
-    job = await quick.enqueue(Ask(key="a", seconds=6))
-    await stage.effect("start")
+    job = await three_steps.enqueue(Ask(key="a", seconds=60))
+    await stage.effect("b")
     other = await port_of(await stage.worker("w2", metrics_port=0))
     stopped.stop()
-    await stage.effect("start", 2)
+    await stage.effect("b", 2)
     stopped.go_on()
     await stopped.said("jobs.lease.lost")
     await stage.ended(job.id)
@@ -88,7 +88,11 @@ async def test_a_lost_lease_is_counted_once_also_when_its_worker_comes_back(stag
         return '"lost": 1' in await stage.value("select counters::text from x_workers where worker_id = 'w1'")
 
     await eventually(own_counter)
-    assert await all_of([port, other], LEASES_LOST, LOST, OK) == [1, 1, 1]
+
+    async def counted() -> bool:
+        return await all_of([port, other], LEASES_LOST, LOST, OK) == [1, 1, 1]
+
+    await eventually(counted)
 
 
 async def test_health_answers_while_a_handler_blocks_the_loop_and_says_when_the_worker_is_wedged(stage: Scene):
