@@ -268,9 +268,7 @@ class Crew:
                 self._ended(flight, outcome_of(flight.phase), None)
 
     def _reaped(self, claims: list[Reaped]) -> None:
-        for claim in claims:
-            if claim.noted:
-                self.tally.took_over(claim.queue)
+        self._losses.reaped(claims)
         self.claimer.hint()
 
     def _woken(self, runs: int) -> None:

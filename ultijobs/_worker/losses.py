@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._log import emit
-from ultijobs._queue.records import Outcome
+from ultijobs._queue.records import Outcome, Reaped
 from ultijobs._queue.telemetry import LostClaim, TelemetryStore
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight
@@ -32,6 +33,7 @@ class Losses:
         self._tally = tally
         self._worker_id = worker_id
         self._loop = asyncio.get_running_loop()
+        self._untold: set[int] = set()
         self._notes = Coalescer(
             store.note_lost,
             limit=500,
@@ -43,6 +45,7 @@ class Losses:
     def take(self, flight: Flight, why: str) -> None:
         """Of each lost flight, once."""
         job = flight.job
+        self._untold.add(job.lease_no)
         self._tally.ended(Outcome.LOST, job.queue)
         emit(
             logging.ERROR,
@@ -60,6 +63,16 @@ class Losses:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._note, flight)
 
+    def reaped(self, claims: Iterable[Reaped]) -> None:
+        """Counts what this process has reaped and nobody had told; a loss of its own it has counted for itself."""
+        for claim in claims:
+            if not claim.noted:
+                continue
+            if claim.lease_no in self._untold:
+                self._tally.told_lost(claim.queue)
+            else:
+                self._tally.took_over(claim.queue)
+
     async def close(self) -> None:
         """Tells what is left, if the database answers at once."""
         with contextlib.suppress(TimeoutError):
@@ -71,6 +84,7 @@ class Losses:
         job = flight.job
 
         def done(noted: bool | BaseException) -> None:
+            self._untold.discard(job.lease_no)
             if noted is True:
                 self._tally.told_lost(job.queue)
 
