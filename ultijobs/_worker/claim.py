@@ -82,10 +82,7 @@ class Claimer:
         self._start = start
         self._on_limit = on_limit
         self.limited: Mapping[str, float | None] = {}
-        """Tenants at a limit, as of the last claim: until when by the monotonic clock, or until a job of theirs ends.
-
-        It is replaced and never changed, so that any thread may read it.
-        """
+        """Tenants at a limit, as of the last claim. It is replaced and never changed, so any thread may read it."""
         self._backoff = Backoff(first=0.1, most=1.0)
         self._enough = max(1, math.ceil(limiter.most * ENOUGH))
         self._wake = asyncio.Event()
@@ -115,6 +112,10 @@ class Claimer:
     def full_queues(self) -> tuple[str, ...]:
         """Queues at a limit of this process. Safe from any thread."""
         return self._limiter.full_queues()
+
+    def limited_for(self) -> dict[str, int]:
+        """Tenants of whom nothing starts, as a heartbeat tells it. Safe from any thread."""
+        return self._limiter.told(self.limited)
 
     def hint(self) -> None:
         """Work may be there now."""

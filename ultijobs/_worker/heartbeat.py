@@ -8,8 +8,7 @@ import os
 import resource
 import socket
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +26,6 @@ from ultijobs._worker.watch import LoopWatch
 __all__ = ["Heartbeat", "Identity"]
 
 WHILE_LIMITED: Final = 2.0
-MOST_TOLD: Final = 500
 STATM: Final = Path("/proc/self/statm")
 
 
@@ -132,15 +130,8 @@ class Heartbeat:
             listening=self.listening,
             lease_ms=int(me.lease.total_seconds() * 1000),
             full_queues=self._claimer.full_queues(),
-            limited=_told(self._claimer.limited),
+            limited=self._claimer.limited_for(),
         )
-
-
-def _told(limited: Mapping[str, float | None]) -> dict[str, int]:
-    """Milliseconds from now on, 0 until a job of the tenant ends."""
-    now = time.monotonic()
-    first = list(limited.items())[:MOST_TOLD]
-    return {tenant: 0 if at is None else max(1, int((at - now) * 1000)) for tenant, at in first}
 
 
 def _rss() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from ultijobs._queue.records import Allowance, ClaimedJob
 
 __all__ = ["Limiter"]
 
+MOST_TOLD: Final = 500
 MOST_STARTS: Final = 100_000
 """Starts that count against the rates of all tenants together; of more, the oldest are forgotten."""
 
@@ -73,6 +74,12 @@ class Limiter:
             elif self._left_starts(tenant) <= 0:
                 found[tenant] = self._started[tenant][0] + self._window
         return found
+
+    def told(self, limited: Mapping[str, float | None]) -> dict[str, int]:
+        """What `limited` answered, in milliseconds from now on, 0 until a job ends. Safe from any thread."""
+        now = self._clock()
+        first = list(limited.items())[:MOST_TOLD]
+        return {tenant: 0 if at is None else max(1, int((at - now) * 1000)) for tenant, at in first}
 
     def opens_at(self) -> float | None:
         """When the rate of a tenant lets it start again whom nothing else holds back; on the monotonic clock."""

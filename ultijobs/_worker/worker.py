@@ -54,9 +54,9 @@ class Worker:
     handler that blocks the event loop. When the process dies the lease lapses and another worker delivers the job
     again, as the next attempt. `queues` None serves every queue that the jobs declare. `name` is shown as `worker_id`
     and decides nothing. With `scheduler` it also takes its turn at dispatching the application's tasks, with `relay` at
-    publishing what the application staged in its outbox. `observer` is told of each attempt that has ended. With
-    `metrics_port` `run` answers `GET /metrics` and `GET /health` there. Raises `Invariant` or `DurationInvalid` for
-    options that make no sense.
+    publishing what the application staged in its outbox. `observer` is told of each attempt that has ended; what a
+    `limiter` counts outlives the worker. With `metrics_port` `run` answers `GET /metrics` and `GET /health` there.
+    Raises `Invariant` or `DurationInvalid` for options that make no sense.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Worker:
         relay: bool = True,
         observer: Observer | None = None,
         metrics_port: int | None = None,
+        limiter: Limiter | None = None,
         metrics_host: str = ANYWHERE,
     ) -> None:
         self._app = app
@@ -81,6 +82,7 @@ class Worker:
         )
         self._schedules = scheduler and bool(app.registry.tasks)
         self._observer = observer
+        self._limiter = Limiter(app.limits, concurrency=concurrency) if limiter is None else limiter
         self._relays = relay and app.outbox is not None
         self._port = metrics_port
         self._host = metrics_host
@@ -175,7 +177,7 @@ class Worker:
             handlers_of(app),
             identity,
             self._settings,
-            Limiter(app.limits, concurrency=self._settings.concurrency),
+            self._limiter,
             Caps(
                 driver,
                 queues=identity.queues,

@@ -23,6 +23,7 @@ from ultijobs._queue.records import JobState, Outcome
 from ultijobs._scheduler.rounds import Rounds
 from ultijobs._scheduler.scheduler import Scheduler
 from ultijobs._tx.connections import at_once
+from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.observing import Ended
 from ultijobs._worker.worker import Worker
 from ultijobs.app import App
@@ -47,7 +48,7 @@ class JobsTestApp(Generic[S]):
     database is touched. Nothing runs by itself: `run_until_idle` runs what is due, by the worker of production, and
     time stands still until `clock` is moved. What is given `tx=` of the application's own database is stored at once,
     since memory cannot follow that transaction. Each run is the life of one worker process: it enters and leaves the
-    application's lifespan, unless the test gives the `services` itself.
+    application's lifespan, unless the test gives the `services` itself. Rates of tenants go on by the clock.
 
     Args:
         app: The application; None makes one of `jobs` and `tasks`.
@@ -79,6 +80,7 @@ class JobsTestApp(Generic[S]):
         """All attempts that have ended so far, in the order of their end."""
         self._services = services
         self._concurrency = concurrency
+        self._limiter = Limiter(self.app.limits, concurrency=concurrency, clock=self.clock.monotonic)
         self._stack: ExitStack | None = None
 
     # -- the block -------------------------------------------------------------------------------------
@@ -117,7 +119,9 @@ class JobsTestApp(Generic[S]):
         """
         self._refuse_outside("run_until_idle")
         since = len(self.executions)
-        await Worker(self.app, concurrency=self._concurrency, observer=self._note).run_until_idle()
+        await Worker(
+            self.app, concurrency=self._concurrency, observer=self._note, limiter=self._limiter
+        ).run_until_idle()
         ran = self.executions[since:]
         if raise_failures:
             _raise_first(ran)
@@ -137,7 +141,7 @@ class JobsTestApp(Generic[S]):
         since = len(self.executions)
         while True:
             await self._dispatch()
-            if self._due_in() == timedelta(0):
+            if any(at <= self.clock.now() for at in self._due_times()):
                 await self.run_until_idle()
             now = self.clock.now()
             if now >= end:
@@ -244,18 +248,15 @@ class JobsTestApp(Generic[S]):
             )
         return until
 
-    def _due_in(self) -> timedelta | None:
+    def _due_times(self) -> list[datetime]:
         registry = self.app.registry
         handles: list[JobHandle[Any] | BackfillHandle[Any]] = [*registry.jobs.values(), *registry.backfills.values()]
-        queues, names = {handle.queue for handle in handles}, [handle.name for handle in handles]
-        return at_once(self.driver.next_due(sorted(queues), names))
+        return self.driver.due_times({handle.queue for handle in handles}, {handle.name for handle in handles})
 
     def _next_stop(self, now: datetime) -> datetime | None:
         """When the next task fires or the next job is due; what is due and did not run is passed over."""
-        due = self._due_in()
         stops = [Calendar(task.schedule, ZoneInfo(task.tz)).after(now) for task in self.app.registry.tasks.values()]
-        if due:
-            stops.append(now + due)
+        stops += [at for at in self._due_times() if at > now]
         return min((stop for stop in stops if stop is not None), default=None)
 
     def _note(self, ended: Ended) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from ultijobs._clock import Clock
@@ -39,6 +40,23 @@ class Stage(MemoryDriver):
         """Of one job, in the order in which they were enqueued."""
         with self._store.lock:
             return sorted((row for row in self._store.rows() if row.name == name), key=lambda row: row.id)
+
+    def due_times(self, queues: Collection[str], names: Collection[str]) -> list[datetime]:
+        """When the waiting rows of these are due, in queues that run by then; a cap or a limit may still hold them."""
+        with self._store.lock:
+            now = self._store.now()
+            return [
+                at
+                for row in self._store.jobs.values()
+                if row.claimable and row.queue in queues and row.name in names
+                if (at := self._comes_at(row, now)) is not None
+            ]
+
+    def _comes_at(self, row: Row, now: datetime) -> datetime | None:
+        pause = self._store.pause_of(row.queue, now)
+        if pause is None:
+            return row.run_at
+        return None if pause.resume_at is None else max(row.run_at, pause.resume_at)
 
 
 class _Events(MemoryEvents):

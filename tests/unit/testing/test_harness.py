@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,8 @@ from ultijobs import (
     App,
     BatchSource,
     Context,
+    Limits,
+    Rate,
     RetryPolicy,
     Step,
     SyncStep,
@@ -225,6 +228,27 @@ async def test_time_that_only_the_clock_moved_is_an_outage():
         jobs.clock.advance("3d")
         await jobs.run_tasks()
         assert [each.input.id for each in jobs.enqueued(hopeless)] == [1, 2, 3]
+
+
+async def test_caps_and_rates_are_kept_while_time_passes():
+    @job(Order, idempotency_key=lambda i: str(i.id), tenant="none", concurrency=1)
+    async def alone(input: Order) -> None: ...
+
+    @job(Order, idempotency_key=lambda i: str(i.id), tenant=lambda i: i.org)
+    async def serve(input: Order) -> None: ...
+
+    app = App(jobs=[alone, serve], limits=Limits(tenant_rate=Rate(2, per="1h")))
+    with JobsTestApp(app) as jobs:
+        await alone.enqueue_many([Order(id=1), Order(id=2)])
+        await serve.enqueue_many([Order(id=1), Order(id=2), Order(id=3)])
+        await alone.enqueue(Order(id=3), delay="1h")
+        ran = await jobs.run_tasks()
+        assert Counter(one.name for one in ran) == {"alone": 2, "serve": 2}
+        assert await jobs.run_until_idle() == []
+        ran = await jobs.run_tasks(until="59m")
+        assert ran == []
+        ran = await jobs.run_tasks(until="2h")
+        assert Counter(one.name for one in ran) == {"alone": 1, "serve": 1}
 
 
 async def test_a_task_that_raises_is_seen():
