@@ -183,8 +183,11 @@ class Claimer:
         return max(min(waits), timedelta(0)) if waits else None
 
     async def _after_scan(self, ask: ClaimAsk, queues: Sequence[str]) -> list[ClaimedJob]:
-        await self._book.scan(queues)
-        return await self._from(ask, self._book.due(queues))
+        while True:
+            await self._book.scan(queues)
+            jobs = await self._from(ask, self._book.due(queues))
+            if jobs or self._book.is_whole(queues) or not self._book.affordable():
+                return jobs
 
     async def _from(self, ask: ClaimAsk, streams: Sequence[Stream]) -> list[ClaimedJob]:
         division = Division(ask, streams, self._turns)

@@ -146,6 +146,10 @@ class StreamBook:
         """A claim found less than it asked for: what is elsewhere is not known yet."""
         self._scan_at = self._scanned_at
 
+    def is_whole(self, queues: Iterable[str]) -> bool:
+        """False while there are streams that the last scan did not come to."""
+        return self._behind.keys().isdisjoint(queues)
+
     async def scan(self, queues: Sequence[str]) -> None:
         """Finds the streams of `queues` and where each begins. Raises `DriverUnavailable`."""
         parts = [part for queue in queues for part in self._parts(queue)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import asyncpg
@@ -11,7 +12,7 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import SignalKind
+from ultijobs._queue.records import Allowance, SignalKind
 from ultijobs.postgres import claims, streams
 from ultijobs.postgres.links import Links
 
@@ -118,6 +119,35 @@ async def test_the_next_due_time_is_that_of_the_first_row_that_is_not_due_yet(dr
     wait = await driver.next_due(["default"], ["send"])
     assert wait is not None
     assert timedelta(seconds=30) < wait <= timedelta(minutes=1)
+
+
+MANY_TENANTS = """
+insert into x_jobs (id, run_id, name, input, run_at, tenant_id, lane)
+select gen_random_uuid(), gen_random_uuid(), 'send', 'null', now() - interval '1 h' + i * interval '1 ms',
+       to_char(i, 'FM00000'), 't:' || to_char(i, 'FM00000') from generate_series(1, 2500) i
+"""
+
+
+async def test_more_lanes_than_one_scan_finds_are_all_served_and_none_is_kept(driver, database, ask):
+    await database.execute(MANY_TENANTS)
+    wanted = replace(ask(400), tenants=Allowance(1), fair=frozenset({"default"}))
+    claimed = 0
+    for _ in range(12):
+        jobs = await driver.claim(wanted)
+        claimed += len(jobs)
+        assert len(driver._claimer._book) <= 2_100
+    assert claimed == 2_500
+    await driver.claim(wanted)
+    assert [stream.lane for stream in driver._claimer._book.streams(["default"])] in ([], [""])
+
+
+async def test_tenants_at_their_limit_hide_nobody_however_many_they_are(driver, database, job, ask, sent):
+    await database.execute(MANY_TENANTS)
+    [free] = await driver.enqueue([job(tenant_id="last", lane="t:last")])
+    allowed = Allowance(1, {f"{number:05}": 0 for number in range(1, 2501)})
+    [claimed] = await eventually(lambda: driver.claim(replace(ask(), tenants=allowed)), within=5.0)
+    assert claimed.id == free.id
+    assert sent["claim"] == 1, "what is at its limit is not even looked for"
 
 
 async def test_an_enqueue_elsewhere_is_told_to_a_listener(driver, pg_url, job):

@@ -16,7 +16,9 @@ from pydantic import BaseModel
 from tests.integration.worker.conftest import working
 from tests.support.eventually import eventually
 from ultijobs import App, Limits, Rate, Worker, job
+from ultijobs._queue.records import ClaimAsk, ClaimedJob
 from ultijobs.memory import MemoryDriver
+from ultijobs.postgres import PostgresDriver
 
 
 class Ask(BaseModel):
@@ -164,6 +166,25 @@ async def test_a_refusal_writes_nothing(pg_url: str):
             after = await database.fetch(versions)
         assert len(set(after) - set(before)) == 2
     await database.close()
+
+
+async def test_what_is_held_back_makes_no_worker_search_in_a_loop(pg_url: str, monkeypatch: pytest.MonkeyPatch):
+    asked: list[float] = []
+    claim = PostgresDriver.claim
+
+    async def counting(self: PostgresDriver, ask: ClaimAsk) -> list[ClaimedJob]:
+        asked.append(time.monotonic())
+        return await claim(self, ask)
+
+    monkeypatch.setattr(PostgresDriver, "claim", counting)
+    async with App(jobs=[serve, alone], driver=pg_url, limits=Limits(per_tenant=1)) as app:
+        await app.enqueue_many(serve, [Ask(n=n, seconds=30) for n in range(5)])
+        await app.enqueue_many(alone, [Ask(n=n, seconds=30) for n in range(5)])
+        async with working(app, poll="0.5s"):
+            await eventually(lambda: len(seen.starts) == 2)
+            since = len(asked)
+            await asyncio.sleep(2)
+            assert len(asked) - since <= 8
 
 
 async def test_rows_from_before_a_cap_was_declared_are_kept_to_it(pg_url: str):
