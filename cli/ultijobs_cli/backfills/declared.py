@@ -58,7 +58,7 @@ class Declared:
         """
         here = _settings.load().environment
         known = {entry.name: entry for entry in await api.catalog("backfill")}
-        own = {} if self.app is None else _own(self.app, here)
+        own: Mapping[str, CatalogEntry] = {} if self.app is None else _own(self.app, here)
         entries: list[CatalogEntry] = []
         for name in sorted({*known, *own}):
             stored = known[name].environment if name in known else None
