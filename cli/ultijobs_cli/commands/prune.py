@@ -131,16 +131,14 @@ def _rows(found: Expired, deleted: Mapping[Kept, int]) -> list[_Row]:
 
 
 def _blocks(found: Expired, deleted: Mapping[Kept, int]) -> list[Block]:
-    table = grid(
-        _rows(found, deleted),
-        [
-            Column("WHAT", lambda row: Cell(row.kind, "bold")),
-            Column("KEPT FOR", lambda row: "its own time" if row.keep is None else wording.duration(row.keep)),
-            Column("OVER IT", lambda row: wording.count(row.expired), right=True),
-            Column("REMOVED", lambda row: f"{row.deleted:,}", right=True),
-        ],
-        empty="nothing is kept",
-    )
+    columns: list[Column[_Row]] = [
+        Column("WHAT", lambda row: Cell(row.kind, "bold")),
+        Column("KEPT FOR", lambda row: "its own time" if row.keep is None else wording.duration(row.keep)),
+        Column("OVER IT", lambda row: wording.count(row.expired), right=True),
+    ]
+    if deleted:
+        columns.append(Column("REMOVED", lambda row: f"{row.deleted:,}", right=True))
+    table = grid(_rows(found, deleted), columns, empty="nothing is kept")
     return [table, Paragraph(f"by {_OF[found.source]}", "dim")]
 
 

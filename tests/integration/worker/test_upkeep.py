@@ -12,9 +12,7 @@ from tests.support.eventually import eventually
 from tests.support.scenes import Scene
 from tests.support.stage import JOBS, Ask, quick
 from ultijobs import App, Retention
-from ultijobs._ids import new_id
-from ultijobs._service.trouble import Trouble
-from ultijobs._worker import upkeep
+from ultijobs._worker import alarms
 from ultijobs.postgres import PostgresDriver
 
 
@@ -33,18 +31,16 @@ async def test_a_running_worker_removes_what_is_over_its_time(stage: Scene):
 async def test_a_transaction_that_holds_back_vacuum_is_named_once_by_its_pid(
     pg_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(upkeep, "OLD_SNAPSHOT", 0)
+    monkeypatch.setattr(alarms, "OLD_SNAPSHOT", 0)
     caplog.set_level(logging.WARNING, "ultijobs")
     driver = PostgresDriver(pg_url)
-    keeper = upkeep.Upkeep(
-        driver, declared=[], retention=Retention(), instance=new_id(), worker_id="w", trouble=Trouble("w")
-    )
+    sounding = alarms.Alarms(driver, "w")
     await driver.open("worker")
     session = await asyncpg.connect(pg_url, server_settings={"application_name": "report"})
     pid = session.get_server_pid()
 
     async def told() -> list[str]:
-        keeper._tell((await driver.inspect.health()).snapshots)
+        sounding.old_snapshots((await driver.inspect.health()).snapshots)
         return [record.getMessage() for record in caplog.records if f"pid {pid} " in record.getMessage()]
 
     assert await told() == []

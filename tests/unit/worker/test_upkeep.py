@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -12,7 +13,7 @@ from tests.contract.harness import HandClock
 from tests.contract.test_workers import beat
 from ultijobs import Retention
 from ultijobs._ids import new_id
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.records import CatalogEntry, NewJob
 from ultijobs._queue.views import ActivityEntry
 from ultijobs._retention.declared import declared
 from ultijobs._service.trouble import Trouble
@@ -115,3 +116,27 @@ async def test_while_it_runs_its_declarations_stay_alive(world: World, monkeypat
     await upkeep.round()
     (seen,) = await world.driver.inspect.catalog()
     assert seen.last_seen == world.clock.now()
+
+
+async def test_jobs_in_a_queue_that_nobody_serves_are_warned_of_by_one_worker(
+    world: World, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING, "ultijobs")
+    await world.driver.enqueue([NewJob(id=new_id(), name="print", input="null", queue="letters") for _ in range(2)])
+    _, first = await world.worker()
+    _, second = await world.worker()
+    for upkeep in (first, second, first):
+        await upkeep.round()
+    said = [line.getMessage() for line in caplog.records if line.__dict__["event"] == "jobs.worker.queue-unserved"]
+    assert said == ["no worker serves the queue 'letters': 2 due"]
+
+
+async def test_a_part_that_fails_keeps_no_other_from_its_work(world: World, monkeypatch: pytest.MonkeyPatch):
+    async def broken() -> None:
+        raise RuntimeError("no rights")
+
+    await world.act_of_long_ago()
+    _, upkeep = await world.worker()
+    monkeypatch.setattr(upkeep._alarms, "sound", broken)
+    await upkeep.round()
+    assert await world.acts() == 0

@@ -330,7 +330,7 @@ begin
     part := 'x_jobs_done_' || to_char(day_, 'YYYYMMDD');
     if to_regclass(format('%I.%I', '{schema_name}', part)) is null then
       begin
-        perform set_config('lock_timeout', '1s', true);
+        perform set_config('lock_timeout', '100ms', true);
         execute format('create table %I.%I partition of %I.x_jobs_done for values from (%L) to (%L)',
                        '{schema_name}', part, '{schema_name}', day_::timestamp at time zone 'UTC', (day_ + 1)::timestamp at time zone 'UTC');
         made := made + 1;
