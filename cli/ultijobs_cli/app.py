@@ -18,7 +18,7 @@ from ultijobs_cli.commands import (
     jobs_drain,
     jobs_enqueue,
     jobs_read,
-    later,
+    manifest,
     migrate,
     outbox,
     overview,
@@ -70,8 +70,7 @@ def _tree() -> typer.Typer:
     command(tree, "prune", prune.prune)
     command(tree, "doctor", doctor.doctor)
     command(tree, "explain", explain.explain)
-    for name in later.LATER:
-        command(tree, name, later.later, hidden=True, lenient=True)
+    command(tree, "manifest", manifest.manifest)
     return tree
 
 

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["load_app"]
 
 
-def load_app(call: Invocation, *, or_outbox: bool = False) -> App[Any]:
+def load_app(call: Invocation, *, or_outbox: bool = False, database: bool = True) -> App[Any]:
     """The application of the settings, on the database of the settings; `or_outbox` lets that be its outbox's.
 
+    Without `database` it is taken as it is, wherever its queue may be.
     Raises `CliBadFlag` where none is named, or where a flag says another database than the application's own. What the
     import raises ends the command with exit 4: an error of the library under its own code, any other as
     `X_APP_UNUSABLE` with its traceback on stderr.
@@ -39,7 +40,8 @@ def load_app(call: Invocation, *, or_outbox: bool = False) -> App[Any]:
         raise CliBadFlag(f"--app: {named!r} names no module", fix="write --app shop.main:app", meta={"at": "--app"})
     export(call.flags)
     app = _application(_module(call, module_name), attribute or "app")
-    _agree(app, call.flags, beside=app.outbox if or_outbox else None)
+    if database:
+        _agree(app, call.flags, beside=app.outbox if or_outbox else None)
     return app
 
 

@@ -91,13 +91,6 @@ def test_a_flag_of_the_bare_group_is_refused_before_a_subcommand(queue: Cli, see
     assert "ultijobs jobs show --state" in answer.err
 
 
-@pytest.mark.parametrize("words", [["manifest", "--queues", "a"]])
-def test_what_this_release_lacks_is_refused_by_code(cli: Cli, words: list[str]) -> None:
-    answer = cli(*words, "--json")
-    assert answer.code == 2
-    assert answer.codes == ["X_NOT_IMPLEMENTED"]
-
-
 def test_json_that_is_nested_too_deep_to_be_read_is_refused_by_the_name_of_its_flag(queue: Cli) -> None:
     answer = queue("events", "publish", "shop.opened", "--payload", "[" * 100_000, "--json")
     assert answer.code == 2

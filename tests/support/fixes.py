@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from ultijobs_cli.app import app
-from ultijobs_cli.commands.later import LATER
 
 ROOT: Any = typer.main.get_command(app)
 QUOTED = re.compile(r"`(ultijobs[^`]*)`")
@@ -26,8 +25,6 @@ def refusal(command: str) -> str | None:
     """Why the command line does not take it; None when it does. Nothing is run."""
     words = shlex.split(command)
     assert words.pop(0) == "ultijobs"
-    if words[:1] and words[0] in LATER:
-        return None  # The command line refuses it whole, by name.
     command, context = ROOT, None
     try:
         while True:

@@ -16,7 +16,7 @@ from ultijobs._queue.retention import Windows
 from ultijobs._retention.declared import declared
 from ultijobs._retry import RetryPolicy
 
-__all__ = ["catalogue"]
+__all__ = ["catalogue", "declaration_of"]
 
 
 def catalogue(
@@ -35,13 +35,20 @@ def catalogue(
 
     def entries() -> Iterator[CatalogEntry]:
         for job in registry.jobs.values():
-            yield entry(job.kind, job.name, job.queue, _job(job))
+            yield entry(job.kind, job.name, job.queue, declaration_of(job))
         for task in registry.tasks.values():
-            yield entry(task.kind, task.name, None, _task(task))
+            yield entry(task.kind, task.name, None, declaration_of(task))
         for backfill in registry.backfills.values():
-            yield entry(backfill.kind, backfill.name, backfill.queue, _backfill(backfill))
+            yield entry(backfill.kind, backfill.name, backfill.queue, declaration_of(backfill))
 
     return list(entries())
+
+
+def declaration_of(handle: JobHandle[Any] | BackfillHandle[Any] | TaskHandle) -> dict[str, Any]:
+    """What a declaration says beside its name and queue; durations in milliseconds."""
+    if isinstance(handle, JobHandle):
+        return _job(handle)
+    return _task(handle) if isinstance(handle, TaskHandle) else _backfill(handle)
 
 
 def _job(handle: JobHandle[Any]) -> dict[str, Any]:
