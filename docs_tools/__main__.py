@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from docs_tools import cli_reference, error_pages, metrics_page
+from docs_tools import cli_reference, error_pages, json_shapes, metrics_page
 from ultijobs_tui.present.help import keys_markdown
 
 ROOT = Path(__file__).parents[1]
@@ -15,7 +15,13 @@ GENERATED = (ROOT / "docs" / "errors",)
 
 def pages() -> dict[Path, str]:
     """Every generated page and its text."""
-    made = {**cli_reference.pages(), **error_pages.pages(), **metrics_page.pages(), "keys.md": keys_markdown()}
+    made = {
+        **cli_reference.pages(),
+        **error_pages.pages(),
+        **json_shapes.pages(),
+        **metrics_page.pages(),
+        "keys.md": keys_markdown(),
+    }
     return {ROOT / "docs" / name: text for name, text in made.items()}
 
 

@@ -55,7 +55,8 @@ escapes; payloads are left out unless asked for, and redacted. Colours stay away
 A finding has `code`, `cause`, `fix`, `docs` and `at` (the flag, the id, the position in a filter). Fields are named as
 columns are; times are ISO-8601 in UTC with a `Z`, durations whole milliseconds in a field that ends in `_ms`, counts
 `{"value": 10000, "kind": "capped"}` where `kind` is `exact`, `capped` (at least) or `estimate`. Lists have `data.rows`
-and `data.next`, which `--after` takes. `--json-lines` prints one row a line and nothing else.
+and `data.next`, which `--after` takes. `--json-lines` prints one row a line and nothing else; with `--watch`, those of
+every look. [JSON](json.md) lists the keys of each row.
 
 ## Filters
 

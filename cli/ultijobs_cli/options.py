@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 PAGE: Final = 10_000
+MOST: Final = 1_000_000
 
 
 def not_empty(value: str | None) -> str | None:
@@ -99,7 +100,9 @@ Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Wh
 AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="Leave alone what was touched later than this.")
 ]
-Canary = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many, oldest id first.")]
+Canary = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, max=MOST, help="At most so many, oldest id first.")
+]
 Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -177,5 +180,8 @@ def pace_of(text: str | None) -> tuple[int, timedelta] | None:
     found = _PACE.fullmatch(text.strip())
     if found is None or int(found[1]) < 1:
         raise bad("--pace", f"{text!r} is no pace", "write --pace 500/1s")
-    pause = span_of("--pace", f"1{found[2]}" if found[2].isalpha() else found[2])
-    return int(found[1]), pause or timedelta(0)
+    try:
+        pause = span_of("--pace", f"1{found[2]}" if found[2].isalpha() else found[2])
+    except CliBadFlag as error:
+        raise bad("--pace", f"{text!r} is no pace", "write --pace 500/1s") from error
+    return int(found[1]), pause

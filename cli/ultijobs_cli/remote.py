@@ -13,8 +13,10 @@ from ultijobs_cli.tables import Paragraph
 __all__ = ["order"]
 
 
-async def order(api: Inspector, plan: Plan, about: Mapping[str, object]) -> Report:
+async def order(api: Inspector, plan: Plan, about: Mapping[str, object], *, dry_run: bool = False) -> Report:
     """Applies the plan; `about` is what the answer's data begins with."""
+    if dry_run:
+        return _foreseen(plan, about)
     outcome = await api.apply(plan)
     refusals = (*outcome.refused, *outcome.failed)
     changed = outcome.matched > 0 and not refusals
@@ -35,3 +37,21 @@ async def order(api: Inspector, plan: Plan, about: Mapping[str, object]) -> Repo
         findings=outcome_findings(outcome),
         exit_code=exit_code,
     )
+
+
+def _foreseen(plan: Plan, about: Mapping[str, object]) -> Report:
+    """What would be changed; nothing is."""
+    (name,) = about.values()
+    would = "would be done" if plan.matched.value else "would change nothing"
+    summary = "; ".join((f"{plan.action} {name}: {would}", *plan.warnings))
+    data = {
+        **about,
+        "action": plan.action,
+        "dry_run": True,
+        "changed": False,
+        "would_change": bool(plan.matched.value),
+        "activity_id": None,
+        "warnings": plan.warnings,
+        "equivalent": plan.equivalent,
+    }
+    return Report(summary, data, [Paragraph(summary), Paragraph(plan.equivalent)])

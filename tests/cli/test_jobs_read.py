@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from tests.cli.conftest import Cli, Seeds
+from ultijobs._queue.records import CatalogEntry, ClaimAsk
 from ultijobs.inspection import JobState, Outcome
 
 ROW = {
@@ -113,6 +115,22 @@ def test_show_has_all_keys_with_null_where_nothing_is(queue: Cli, seeds: Seeds) 
     assert set(data) >= ROW | more
     assert data["steps"] == data["attempts"] == data["retry_delays_ms"] == []
     assert data["backfill"] is data["progress"] is data["traceparent"] is None
+
+
+def test_after_two_of_five_failures_two_delays_are_left(queue: Cli, seeds: Seeds) -> None:
+    retry = {"backoff": "exponential", "delay_ms": 1000, "max_delay_ms": 3_600_000}
+    asyncio.run(seeds.driver.publish_catalog([CatalogEntry("job", "charge", "default", {"retry": retry})]))
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    who = '{"kind": "user", "id": "u-3"}'
+    first = seeds.running(max_attempts=5, traceparent=trace, enqueued_by=who)
+    seeds.settle(first, Outcome.RETRIED, delay=timedelta(seconds=1))
+    seeds.clock.move(seconds=2)
+    (second,) = asyncio.run(seeds.driver.claim(ClaimAsk("w-1", {"default": 1}, ("charge",), 1, timedelta(seconds=30))))
+    seeds.settle(second, Outcome.RETRIED, delay=timedelta(seconds=2))
+    data = queue("jobs", "show", str(first.id), "--json").data
+    assert (data["state"], data["attempt"], data["max_attempts"]) == ("delayed", 2, 5)
+    assert data["retry_delays_ms"] == [4_000, 8_000]
+    assert (data["traceparent"], data["enqueued_by"]) == (trace, who)
 
 
 def test_show_has_steps_and_attempts(queue: Cli, seeds: Seeds) -> None:

@@ -96,3 +96,46 @@ def test_json_that_is_nested_too_deep_to_be_read_is_refused_by_the_name_of_its_f
     assert answer.code == 2
     assert answer.codes == ["X_CLI_BAD_FLAG"]
     assert answer.json["findings"][0]["at"] == "--payload"
+
+
+LIMITED = (
+    ["jobs", "ls"],
+    ["jobs", "retry", "--where", "state:dead", "--yes"],
+    ["jobs", "cancel", "--where", "state:ready", "--yes"],
+    ["jobs", "drain", "--queue", "a", "--to", "memory:", "--yes"],
+    ["causes"],
+    ["leases"],
+    ["activity"],
+    ["events", "ls"],
+    ["outbox", "ls"],
+    ["backfill", "--list"],
+)
+
+
+@pytest.mark.parametrize("words", LIMITED, ids=" ".join)
+def test_a_limit_that_is_none_is_exit_2_by_its_name(queue: Cli, seeds: Seeds, words: list[str]) -> None:
+    for limit in ("0", "-1", "1.5", str(10**30), "many", ""):
+        answer = queue(*words, "--limit", limit, "--json")
+        assert answer.code == 2, limit
+        assert [finding["at"] for finding in answer.json["findings"]] == ["--limit"]
+
+
+@pytest.mark.parametrize("pace", ["0/1s", "1/x", "fast", "5", "/1s", "-1/1s", "1.5/1s"])
+def test_a_pace_that_is_none_is_exit_2_by_its_name(queue: Cli, seeds: Seeds, pace: str) -> None:
+    answer = queue("jobs", "retry", "--where", "state:dead", "--pace", pace, "--yes", "--json")
+    assert answer.code == 2
+    [finding] = answer.json["findings"]
+    assert (finding["at"], finding["fix"]) == ("--pace", "write --pace 500/1s")
+    assert pace in finding["cause"]
+
+
+def test_an_order_can_be_looked_at_before_it_is_given(queue: Cli, seeds: Seeds) -> None:
+    seeds.job(queue="billing")
+    looked = queue("queues", "pause", "billing", "--reason", "bank is down", "--dry-run", "--json")
+    assert (looked.code, looked.data["dry_run"], looked.data["would_change"]) == (0, True, True)
+    assert looked.data["equivalent"] == "ultijobs queues pause billing --reason 'bank is down'"
+    assert [row["state"] for row in queue("queues", "--json").data["rows"]] == ["unserved"]
+    assert queue("activity", "--json").data["rows"] == []
+    queue("queues", "pause", "billing")
+    again = queue("queues", "pause", "billing", "--dry-run", "--json")
+    assert (again.data["would_change"], again.data["warnings"]) == (False, ["queue billing is paused already"])

@@ -55,6 +55,7 @@ async def pause(
     duration: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Resume by itself after this: 30m.")
     ] = None,
+    dry_run: options.DryRun = False,
     actor: options.Actor = None,
 ) -> Report:
     """Stops claims from a queue; what runs goes on.
@@ -66,11 +67,17 @@ async def pause(
         raise options.bad("--for", "is no time at all", "write --for 30m, or leave it out to pause until a resume")
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason, duration=span)
-        return await order(api, await api.plan(Action.PAUSE, Target(queue=queue), chosen), {"queue": queue})
+        return await order(
+            api, await api.plan(Action.PAUSE, Target(queue=queue), chosen), {"queue": queue}, dry_run=dry_run
+        )
 
 
 async def resume(
-    call: Invocation, queue: QueueName, reason: options.Reason = None, actor: options.Actor = None
+    call: Invocation,
+    queue: QueueName,
+    reason: options.Reason = None,
+    dry_run: options.DryRun = False,
+    actor: options.Actor = None,
 ) -> Report:
     """Lets a paused queue be claimed again.
 
@@ -78,7 +85,9 @@ async def resume(
     """
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason)
-        return await order(api, await api.plan(Action.RESUME, Target(queue=queue), chosen), {"queue": queue})
+        return await order(
+            api, await api.plan(Action.RESUME, Target(queue=queue), chosen), {"queue": queue}, dry_run=dry_run
+        )
 
 
 def queue_table(rows: list[QueueRow], now: datetime) -> Block:

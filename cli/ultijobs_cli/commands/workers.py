@@ -64,6 +64,7 @@ async def drain(
     worker: WorkerName,
     leave: Annotated[bool, typer.Option("--exit", help="End the process afterwards.")] = False,
     reason: options.Reason = None,
+    dry_run: options.DryRun = False,
     actor: options.Actor = None,
 ) -> Report:
     """Tells a worker to claim no more and finish what it runs.
@@ -75,11 +76,17 @@ async def drain(
     """
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason, exit=leave)
-        return await order(api, await api.plan(Action.DRAIN_WORKER, Target(worker=worker), chosen), {"worker": worker})
+        return await order(
+            api, await api.plan(Action.DRAIN_WORKER, Target(worker=worker), chosen), {"worker": worker}, dry_run=dry_run
+        )
 
 
 async def resume(
-    call: Invocation, worker: WorkerName, reason: options.Reason = None, actor: options.Actor = None
+    call: Invocation,
+    worker: WorkerName,
+    reason: options.Reason = None,
+    dry_run: options.DryRun = False,
+    actor: options.Actor = None,
 ) -> Report:
     """Lets a drained worker claim again.
 
@@ -87,7 +94,12 @@ async def resume(
     """
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason)
-        return await order(api, await api.plan(Action.RESUME_WORKER, Target(worker=worker), chosen), {"worker": worker})
+        return await order(
+            api,
+            await api.plan(Action.RESUME_WORKER, Target(worker=worker), chosen),
+            {"worker": worker},
+            dry_run=dry_run,
+        )
 
 
 def uptime(row: WorkerRow, now: datetime) -> str:

@@ -1,0 +1,89 @@
+"""`docs/json.md`: what each list of the command line prints as JSON, read from the values themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from ultijobs import inspection
+
+__all__ = ["ROWS", "fields", "pages"]
+
+ROWS: Final[Mapping[str, type[Any]]] = {
+    "jobs ls": inspection.JobRow,
+    "queues ls": inspection.QueueRow,
+    "workers ls": inspection.WorkerRow,
+    "leases": inspection.LeaseRow,
+    "causes": inspection.Cause,
+    "activity": inspection.ActivityRow,
+    "events ls": inspection.EventRow,
+    "outbox ls": inspection.OutboxRow,
+    "tasks ls": inspection.TaskRow,
+    "backfill --list": inspection.PassRow,
+    "doctor": inspection.Symptom,
+}
+"""The command and what its `data.rows[]` are, one a line with `--json-lines`."""
+
+_PLAIN: Final = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    UUID: "string, an id",
+    datetime: "string, a time",
+}
+
+INTRODUCTION: Final = """\
+# JSON
+
+What lists print under `data.rows` with `--json`, and one object a line with `--json-lines`. Every key is always there,
+null where there is nothing. Ids are UUIDs, times ISO-8601 in UTC with a `Z`, a name that ends in `_ms` holds whole
+milliseconds. A count is `{"value": 10000, "kind": "capped"}`; `kind` is `exact`, `capped` (at least so many) or
+`estimate`. Releases add keys and words; they do not rename or remove them.
+
+`stats` prints the rows of `queues ls` as `data.queues`. `jobs show` prints the row of `jobs ls` with `input`, `steps`,
+`attempts`, `retry_delays_ms` and `backfill`. `tasks ls` writes `next` with the offset of the task's own zone.
+"""
+
+
+def pages() -> dict[str, str]:
+    return {"json.md": "\n".join([INTRODUCTION, *(_section(command, row) for command, row in ROWS.items())])}
+
+
+def fields(row: type[Any]) -> dict[str, str]:
+    """Each key of a row's JSON, and what it holds."""
+    hints = typing.get_type_hints(row)
+    return {field.name: _named(hints[field.name]) for field in dataclasses.fields(row)}
+
+
+def _section(command: str, row: type[Any]) -> str:
+    lines = "\n".join(f"| `{name}` | {kind} |" for name, kind in fields(row).items())
+    return f"## {command}\n\n| key | value |\n|---|---|\n{lines}\n"
+
+
+def _named(hint: Any) -> str:
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        told = [_named(each) for each in inner if each is not type(None)]
+        return " or ".join(told) + (", or null" if type(None) in inner else "")
+    if typing.get_origin(hint) is typing.Literal:
+        return " ".join(f"`{word}`" for word in inner)
+    if isinstance(hint, type):
+        return _class(hint)
+    return "object" if issubclass(typing.get_origin(hint), Mapping) else f"array of {_named(inner[0])}"
+
+
+def _class(hint: type[Any]) -> str:
+    if issubclass(hint, Enum):
+        return " ".join(f"`{word.value}`" for word in hint)
+    if hint is inspection.Count:
+        return "count"
+    if dataclasses.is_dataclass(hint):
+        return "object: " + ", ".join(f"`{field.name}`" for field in dataclasses.fields(hint))
+    return _PLAIN[hint]
