@@ -89,7 +89,7 @@ with f as materialized (
     select case when above.n = 0 then l.size else coalesce((
       select s.slot from {{schema}}.x_job_slots s
        where s.lane = 'n:' || l.name and s.slot < l.size and s.job_id is null
-       order by s.slot desc offset above.n - 1 limit 1), 0) end as slot) top
+       order by s.slot desc offset greatest(above.n - 1, 0) limit 1), 0) end as slot) top
    cross join lateral (
     select s.slot from {{schema}}.x_job_slots s
      where s.lane = 'n:' || l.name and s.slot < top.slot and s.job_id is null
