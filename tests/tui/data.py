@@ -7,25 +7,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from ultijobs.inspection import (
     ActivityRow,
     AttemptRecord,
+    Blocked,
     Cause,
     Count,
+    Health,
     JobDetail,
     JobPage,
     JobRow,
     Leader,
     LeaseRow,
+    OutboxDepth,
+    OutboxPage,
+    OutboxRow,
+    OutboxState,
     Overview,
     Progress,
     QueueRow,
+    Slot,
+    Snapshot,
     Stats,
     StepRecord,
     Stuck,
     StuckKind,
+    TableHealth,
     Tally,
+    TaskDetail,
+    TaskRow,
     WaitingOn,
     Why,
     WorkerRow,
@@ -704,3 +716,128 @@ def activity() -> list[ActivityRow]:
         act(6, "run-task", "task:nightly", ago(hours=5), actor="deploy", source="api", matched=4, done=3, failed=1),
         act(7, "retry", "queue:mail", ago(days=1, hours=2), done=None, refused=None, failed=None, finished_at=None),
     ]  # fmt: skip
+
+
+def task(name: str, cron: str, **values: object) -> TaskRow:
+    base = TaskRow(
+        name=name,
+        cron=cron,
+        tz="Europe/Berlin",
+        catch_up="one",
+        max_catch_up=24,
+        next=(NOW + timedelta(minutes=4)).astimezone(ZoneInfo("Europe/Berlin")),
+        last_fired=ago(minutes=1, seconds=3),
+        late_since=None,
+        watermark=ago(minutes=1, seconds=3),
+        armed_at=ago(days=40),
+        last_error=None,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def tasks() -> list[TaskRow]:
+    late = NOW.replace(hour=14, minute=0, second=0)
+    return [
+        task("nightly_digest", "0 14 * * *", catch_up="one", late_since=late, next=late + timedelta(days=1),
+             last_fired=late - timedelta(days=1), watermark=late - timedelta(days=1)),
+        task("sync_rates", "*/5 * * * *", catch_up="none"),
+        task("invoices", "0 6 1 * *", tz="America/New_York", catch_up="all", next=NOW + timedelta(days=17, hours=19),
+             last_fired=ago(days=13), last_error="KeyError: 'tenant_id'\n  at billing.py:91"),
+        task("cleanup", "@reboot", next=None, last_fired=None, watermark=None, armed_at=None),
+    ]  # fmt: skip
+
+
+def slots(name: str) -> list[Slot]:
+    def slot(n: int, outcome: str, jobs: int, **values: object) -> Slot:
+        at = NOW.replace(minute=15, second=0) - timedelta(minutes=5 * n)
+        ids = tuple(uid(100_000 + 10 * n + each) for each in range(jobs))
+        base = Slot(name, at, outcome, None, None, 1, ids, 12, at + timedelta(milliseconds=40 + n))
+        return replace(base, **values)  # type: ignore[arg-type]
+
+    return [
+        slot(0, "fired", 1),
+        slot(1, "fired", 3),
+        slot(2, "caught-up", 1, decided_at=ago(minutes=6)),
+        slot(
+            9, "missed", 0, through=NOW.replace(minute=0, second=0), slots=7, reason="older than the last 1 to catch up"
+        ),
+        slot(10, "skipped", 0, reason="catch_up is none", term=11),
+    ]
+
+
+def task_detail() -> TaskDetail:
+    row = tasks()[1]
+    assert row.next is not None
+    return TaskDetail(row, [row.next + timedelta(minutes=5 * n) for n in range(10)], slots(row.name), leader())
+
+
+def staged(n: int, state: OutboxState, **values: object) -> OutboxRow:
+    base = OutboxRow(
+        id=uid(110_000 + n),
+        name="charge_invoice",
+        queue="billing",
+        tenant_id=f"t{n}",
+        state=state,
+        attempts=0,
+        last_error=None,
+        staged_at=ago(seconds=0.4 + n),
+        published_at=None,
+        set_aside_at=None,
+        next_at=None,
+        claimed_at=None,
+        claimed_by=None,
+        held_by=None,
+        job_id=None,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def outbox() -> OutboxPage:
+    refused = "X_QUEUE_UNKNOWN: no queue is called 'biling'\nTraceback (most recent call last): …"
+    gone = {"claimed_by": "relay-1", "claimed_at": ago(seconds=2), "published_at": ago(seconds=2)}
+    return OutboxPage(
+        [
+            staged(0, OutboxState.STAGED),
+            staged(1, OutboxState.STAGED, name="send_receipt", queue="mail"),
+            staged(2, OutboxState.STAGED, attempts=2, next_at=NOW + timedelta(seconds=8), last_error="refused"),
+            staged(3, OutboxState.SET_ASIDE, attempts=10, set_aside_at=ago(minutes=4), last_error=refused,
+                   staged_at=ago(minutes=22)),
+            staged(4, OutboxState.SET_ASIDE, set_aside_at=ago(minutes=4), held_by=uid(110_003),
+                   staged_at=ago(minutes=22)),
+            staged(5, OutboxState.PUBLISHED, job_id=uid(1), **gone),
+            staged(6, OutboxState.PUBLISHED, job_id=uid(2), tenant_id=None, **gone),
+        ],
+        None,
+    )  # fmt: skip
+
+
+def depth() -> OutboxDepth:
+    return OutboxDepth(Count(12), ago(minutes=12), Count(2))
+
+
+def health() -> Health:
+    stripe = "select id, payload from invoices where customer_id = $1 for update"
+    return Health(
+        kind="postgres",
+        version="16.2",
+        schema_version=1,
+        connections=91,
+        connection_limit=100,
+        snapshots=[
+            Snapshot(4412, "importer", "idle in transaction", 738_000, "insert into staging select * from feed"),
+            Snapshot(5120, "ultijobs-worker", "active", 90, "with claimed as (select …"),
+        ],
+        tables=[
+            TableHealth("x_jobs", 61_000, 188_000, ago(minutes=41)),
+            TableHealth("x_steps", 214_000, 1_200, ago(minutes=2)),
+            TableHealth("x_outbox", 3_100, 0, None),
+        ],
+        blocked=1,
+        listeners=9,
+        notify_queue=0.02,
+        as_of=NOW,
+        waits=[Blocked(5177, "shop-web", 14_200, stripe, (4412,))],
+        applications={"shop-web": 60, "ultijobs-worker": 18, "ultijobs-listen": 9, "": 4},
+        invalid_indexes=["x_jobs_due_ccnew"],
+        clock_skew_ms=1_700,
+    )

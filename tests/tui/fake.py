@@ -17,17 +17,23 @@ from ultijobs.inspection import (
     ActOutcome,
     Cause,
     Count,
+    Health,
     JobDetail,
     JobPage,
     Leader,
     LeaseRow,
+    OutboxDepth,
+    OutboxPage,
     Overview,
     Plan,
     PlanOptions,
     QueueRow,
     Refusal,
+    Slot,
     Tally,
     Target,
+    TaskDetail,
+    TaskRow,
     Why,
     WorkerRow,
     equivalent,
@@ -57,6 +63,12 @@ class FakeSource:
     workers: list[WorkerRow] = field(default_factory=data.workers)
     leader: Leader | None = field(default_factory=data.leader)
     activity: list[ActivityRow] = field(default_factory=data.activity)
+    tasks: list[TaskRow] = field(default_factory=data.tasks)
+    slots: Callable[[str], list[Slot]] = data.slots
+    outbox: OutboxPage = field(default_factory=data.outbox)
+    depth: OutboxDepth = field(default_factory=data.depth)
+    health: Health = field(default_factory=data.health)
+    runs_tasks: bool = False
     failures: dict[str, str] = field(default_factory=dict)
     live: bool = False
     title: str = "db-eu-1:5432/shop"
@@ -98,6 +110,11 @@ class FakeSource:
             workers=self.workers if needs.workers and "workers" not in failures else None,
             leader=self.leader if needs.leader else None,
             activity=self.activity if needs.activity is not None and "activity" not in failures else None,
+            tasks=self.tasks if needs.tasks and "tasks" not in failures else None,
+            slots=self.slots(needs.slots) if needs.slots is not None else None,
+            outbox=self.outbox if needs.outbox is not None and "outbox" not in failures else None,
+            depth=self.depth if needs.outbox is not None else None,
+            health=self.health if needs.health and "health" not in failures else None,
             watch=self.details.get(needs.watch) if needs.watch is not None else None,
             failures=failures,
         )
@@ -119,13 +136,16 @@ class FakeSource:
     async def input(self, id: UUID) -> str | None:
         return '{"invoice": "inv_8001", "card": "•••", "amount": 4200}'
 
+    async def task(self, name: str) -> TaskDetail:
+        return data.task_detail()
+
     async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan:
         if isinstance(target, str):
             target = Target(where=parse_where(target), text=target)
         elif not isinstance(target, Target):
             target = Target(ids=tuple(target))
         self.planned.append((action, target, options))
-        one = target.queue or target.worker
+        one = target.queue or target.worker or target.task
         matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if one else 3_902))
         if options.limit is not None:
             matched = Count(min(options.limit, matched.value))
@@ -155,7 +175,7 @@ class FakeSource:
         while self.apply_hangs and not stop():
             on_progress(500, plan.matched.value)
             await asyncio.sleep(0.01)
-        done = () if plan.target.queue or plan.target.worker else plan.target.ids or plan.samples
+        done = () if plan.target.queue or plan.target.worker or plan.target.task else plan.target.ids or plan.samples
         return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)
 
     @asynccontextmanager
@@ -176,4 +196,8 @@ def empty_source() -> FakeSource:
         workers=[],
         leader=None,
         activity=[],
+        tasks=[],
+        outbox=OutboxPage([], None),
+        depth=OutboxDepth(Count(0), None, Count(0)),
+        health=Health("memory", "0.1.0", 1, 0, 0, [], [], 0, 0, 0.0, data.NOW, lacks=("memory has no sessions",)),
     )

@@ -28,6 +28,8 @@ _DONE = {
     Action.RESUME_WORKER: "resumed",
     Action.START_BACKFILL: "started",
     Action.FORCE_BACKFILL: "started",
+    Action.OUTBOX_RETRY: "staged again",
+    Action.RUN_TASK: "enqueued",
 }
 
 _VERBS = {

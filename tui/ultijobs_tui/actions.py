@@ -15,12 +15,15 @@ VIEWS: Final = {
     "leases": "Leases",
     "dead": "Dead",
     "workers": "Workers",
+    "tasks": "Tasks",
+    "outbox": "Outbox",
     "activity": "Activity",
+    "database": "Database",
     "run": "Run",
 }
 
 _LISTS: Final = tuple(view for view in VIEWS if view != "run")
-_SORTED: Final = ("queues", "jobs", "leases", "workers")
+_SORTED: Final = ("queues", "jobs", "leases", "workers", "tasks")
 _JOBS: Final = ("jobs", "dead", "run")
 _LIVING: Final = ("jobs", "leases", "run")
 _HELD: Final = ("incident", "queues", "jobs", "leases", "run")
@@ -51,7 +54,10 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("tab.leases", ("4",), "Leases", "what runs now, where, and for how long it is held", "tabs"),
     KeyAction("tab.dead", ("5",), "Dead", "dead letters by cause", "tabs"),
     KeyAction("tab.workers", ("6",), "Workers", "which processes live, and whether they make progress", "tabs"),
+    KeyAction("tab.tasks", ("8",), "Tasks", "the schedule, what is late, and the ledger of occurrences", "tabs"),
+    KeyAction("tab.outbox", ("9",), "Outbox", "jobs on their way into the queue, and what was set aside", "tabs"),
     KeyAction("tab.activity", ("0",), "Activity", "what operators did, from every surface", "tabs"),
+    KeyAction("tab.database", ("d",), "Database", "what holds it back, and what to run by hand", "tabs"),
     KeyAction("move.down", ("j", "down"), "Down", "next row", "move"),
     KeyAction("move.up", ("k", "up"), "Up", "previous row", "move"),
     KeyAction("move.top", ("g", "home"), "Top", "first row", "move"),
@@ -59,7 +65,13 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("move.page_down", ("pagedown",), "Page", "next page", "move"),
     KeyAction("move.page_up", ("pageup",), "Page back", "previous page", "move"),
     KeyAction(
-        "move.pane", ("tab",), "Switch pane", "the other list of this screen", "move", ("dead", "run"), footer=30
+        "move.pane",
+        ("tab",),
+        "Switch pane",
+        "the other list of this screen",
+        "move",
+        ("dead", "tasks", "run"),
+        footer=30,
     ),
     KeyAction("open", ("enter",), "Open", "what the cursor is on", "move", _LISTS, footer=100),
     KeyAction(
@@ -76,7 +88,17 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("history.forward", ("right_square_bracket",), "Next place", "undo the step back", "move"),
     KeyAction("canary", ("c",), "Canary", "retry one job and follow it", "act", ("incident", "dead"), True, footer=90),
     KeyAction(
-        "retry", ("r",), "Retry", "run again; stored steps are kept", "act", ("incident", *_JOBS), True, footer=89
+        "retry",
+        ("r",),
+        "Retry",
+        "run again; stored steps are kept",
+        "act",
+        ("incident", "outbox", *_JOBS),
+        True,
+        footer=89,
+    ),
+    KeyAction(
+        "run_task", ("r",), "Run now", "the task's jobs, outside of its schedule", "act", ("tasks",), True, footer=89
     ),
     KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _LIVING, True, True, footer=80),
     KeyAction("pause", ("p",), "Pause", "no more claims from the queue", "act", _PAUSED, True, footer=79),
@@ -108,6 +130,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("mark.clear", ("N",), "Clear marks", "no row is marked", "list", ("jobs",)),
     KeyAction("filter", ("slash",), "Filter", "narrow the list", "list", _LISTS, footer=70),
     KeyAction("sort", ("s",), "Sort", "next order", "list", _SORTED, footer=40),
+    KeyAction("states", ("s",), "State", "only one state; again: the next", "list", ("outbox",), footer=40),
     KeyAction("tenant", ("t",), "Tenant", "every screen for the tenant of this row alone; again: all", "list"),
     KeyAction(
         "group", ("v",), "Group by", "by tenant, queue or job in place of cause or queue", "list", ("queues", "dead")
@@ -123,9 +146,10 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         footer=65,
     ),
     KeyAction("input", ("i",), "Input", "the job's input, redacted by its declaration", "look", ("run",), footer=55),
+    KeyAction("upcoming", ("i",), "Upcoming", "what comes, in the task's own zone", "look", ("tasks",), footer=55),
     KeyAction("pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("dead", "run"), footer=54),
     KeyAction("export", ("e",), "Export", "what is shown, as csv, json or md", "look"),
-    KeyAction("copy.id", ("y",), "Copy id", "the id or name under the cursor", "look"),
+    KeyAction("copy.id", ("y",), "Copy id", "the id, the name or the statement under the cursor", "look"),
     KeyAction("copy.cli", ("Y",), "Copy CLI", "the command that shows or does the same", "look", footer=35),
     KeyAction("time.back", ("comma",), "Back in time", "the moment before, as it was shown", "look"),
     KeyAction("time.forward", ("full_stop",), "Forward in time", "the moment after", "look"),

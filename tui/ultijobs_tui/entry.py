@@ -25,6 +25,7 @@ from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.once import NEEDS, once_text
 from ultijobs_tui.recording import Recorder, Recording
 from ultijobs_tui.replay import ReplaySource
+from ultijobs_tui.running import TaskRunner
 from ultijobs_tui.source import LiveSource, Source
 from ultijobs_tui.theme import THEMES, theme_names
 from ultijobs_tui.travel import Travel, moment_of
@@ -66,16 +67,17 @@ class Options:
     role: str = field(default="tui", kw_only=True)
 
 
-def run(url: str, schema: str = "public", options: Options | None = None) -> int:
+def run(url: str, schema: str = "public", options: Options | None = None, *, tasks: TaskRunner | None = None) -> int:
     """Opens `url`, shows the cockpit (or prints it once) and returns the exit code.
 
+    `tasks` runs the application's tasks, where its code is at hand; it is closed at the end.
     Raises `DriverUnavailable` and `SchemaOutdated` when it cannot start. Once started it outlives a lost connection,
     and when it is left the process goes on within a second, whatever hangs.
     """
     chosen = options or Options()
     check(chosen)
     with _leaving() as leaving:
-        return asyncio.run(_run(url, schema, chosen, leaving))
+        return asyncio.run(_run(url, schema, chosen, leaving, tasks))
 
 
 def replay(options: Options) -> int:
@@ -111,12 +113,12 @@ def check(options: Options) -> None:
         raise Invariant(f"there is no theme {options.theme!r}", fix=fix)
 
 
-async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> int:
+async def _run(url: str, schema: str, options: Options, leaving: _Leaving, tasks: TaskRunner | None) -> int:
     opened = Inspector.connect(url, schema, role=options.role, actor=options.actor, source="tui")
     inspector = await opened.__aenter__()
     recorder: Recorder | None = None
     try:
-        source = LiveSource(inspector)
+        source = LiveSource(inspector, tasks=tasks)
         if options.record is not None and not options.once:
             recorder = Recorder(options.record, source.title)
         if options.once:
@@ -131,6 +133,8 @@ async def _run(url: str, schema: str, options: Options, leaving: _Leaving) -> in
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await opened.__aexit__(None, None, None)
+                if tasks is not None:
+                    await tasks.close()
     return leaving.code
 
 

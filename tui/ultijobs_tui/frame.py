@@ -11,19 +11,25 @@ from ultijobs.inspection import (
     ActivityRow,
     Cause,
     Field,
+    Health,
     JobDetail,
     JobPage,
     Leader,
     LeaseRow,
+    OutboxDepth,
+    OutboxPage,
+    OutboxState,
     Overview,
     QueueRow,
+    Slot,
     Sort,
     Tally,
+    TaskRow,
     Why,
     WorkerRow,
 )
 
-__all__ = ["ActivityAsk", "Frame", "Needs", "PageAsk", "TallyAsk"]
+__all__ = ["ActivityAsk", "Frame", "Needs", "OutboxAsk", "PageAsk", "TallyAsk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,15 @@ class ActivityAsk:
 
 
 @dataclass(frozen=True, slots=True)
+class OutboxAsk:
+    """One page of staged rows, of one state or of all."""
+
+    state: OutboxState | None = None
+    after: str | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What the visible screen shows, and nothing more. The overview comes along now and then for the bars."""
 
@@ -67,6 +82,11 @@ class Needs:
     workers: bool = False
     leader: bool = False
     activity: ActivityAsk | None = None
+    tasks: bool = False
+    slots: str | None = None
+    """The task whose ledger is shown."""
+    outbox: OutboxAsk | None = None
+    health: bool = False
     watch: UUID | None = None
     """A canary that is followed."""
     tenant: str | None = None
@@ -104,6 +124,11 @@ class Frame:
     leader: Leader | None = None
     """Who leads the schedule; also None when nobody ever did."""
     activity: list[ActivityRow] | None = None
+    tasks: list[TaskRow] | None = None
+    slots: list[Slot] | None = None
+    outbox: OutboxPage | None = None
+    depth: OutboxDepth | None = None
+    health: Health | None = None
     watch: JobDetail | None = None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -124,6 +149,11 @@ class Frame:
             workers=before.workers if self.workers is None else self.workers,
             leader=before.leader if "leader" in self.failures else self.leader,
             activity=before.activity if self.activity is None else self.activity,
+            tasks=before.tasks if self.tasks is None else self.tasks,
+            slots=before.slots if self.slots is None else self.slots,
+            outbox=before.outbox if self.outbox is None else self.outbox,
+            depth=before.depth if self.depth is None else self.depth,
+            health=before.health if self.health is None else self.health,
         )
 
     def answers(self, needs: Needs) -> bool:

@@ -13,12 +13,15 @@ from ultijobs_tui.link import explain
 from ultijobs_tui.places import Places
 from ultijobs_tui.screens.activity import ActivityScreen
 from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.screens.database import DatabaseScreen
 from ultijobs_tui.screens.dead import DeadScreen
 from ultijobs_tui.screens.incident import IncidentScreen
 from ultijobs_tui.screens.jobs import JobsScreen
 from ultijobs_tui.screens.leases import LeasesScreen
+from ultijobs_tui.screens.outbox import OutboxScreen
 from ultijobs_tui.screens.queues import QueuesScreen
 from ultijobs_tui.screens.run import RunScreen
+from ultijobs_tui.screens.tasks import TasksScreen
 from ultijobs_tui.screens.workers import WorkersScreen
 from ultijobs_tui.table import Tone
 from ultijobs_tui.windows import WindowsApp
@@ -36,7 +39,10 @@ class NavigatingApp(WindowsApp):
         "leases": LeasesScreen,
         "dead": DeadScreen,
         "workers": WorkersScreen,
+        "tasks": TasksScreen,
+        "outbox": OutboxScreen,
         "activity": ActivityScreen,
+        "database": DatabaseScreen,
     }
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from ultijobs.errors import DriverUnavailable, UltijobsError
-from ultijobs.inspection import ActivityRow, Inspector, JobPage, LeaseRow, Overview, QueueRow, parse_where
+from ultijobs.inspection import ActivityRow, Inspector, JobPage, LeaseRow, OutboxPage, Overview, QueueRow, parse_where
 from ultijobs_tui import format as fmt
-from ultijobs_tui.frame import ActivityAsk, Frame, Needs, PageAsk
+from ultijobs_tui.frame import ActivityAsk, Frame, Needs, OutboxAsk, PageAsk
 from ultijobs_tui.link import explain
 
 __all__ = ["Reader"]
@@ -19,6 +19,7 @@ __all__ = ["Reader"]
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _OVERVIEW_EVERY: Final = 10.0
+_SLOTS: Final = 50
 _SLOW: Final = frozenset({"QueryCanceledError", "LockNotAvailableError"})
 """One statement ran into its limit; the connection is as good as before."""
 
@@ -86,6 +87,11 @@ class Reader:
             workers=await wanted("workers", needs.workers, inspector.workers),
             leader=await wanted("leader", needs.leader, inspector.leader),
             activity=await asked("activity", needs.activity, self._activity),
+            tasks=await wanted("tasks", needs.tasks, inspector.tasks),
+            slots=await asked("slots", needs.slots, lambda task: inspector.slots(task, limit=_SLOTS)),
+            outbox=await asked("outbox", needs.outbox, self._outbox),
+            depth=await wanted("backlog", needs.outbox is not None, inspector.outbox_depth),
+            health=await wanted("health", needs.health, inspector.health),
         )
 
     def _due(self, needs: Needs) -> bool:
@@ -116,12 +122,17 @@ class Reader:
     async def _activity(self, ask: ActivityAsk) -> list[ActivityRow]:
         return await self._inspector.activity(after=ask.after, limit=ask.limit)
 
+    async def _outbox(self, ask: OutboxAsk) -> OutboxPage:
+        return await self._inspector.outbox([ask.state] if ask.state else (), after=ask.after, limit=ask.limit)
+
     async def _now(self, frame: Frame) -> datetime:
         """The database's clock as a part that was read tells it; asked for when none does."""
         overview = frame.overview if frame.needs.overview else None
-        for part in (frame.page, overview):
+        for part in (frame.page, overview, frame.health):
             if part is not None:
                 return part.as_of
+        if frame.leader is not None:
+            return frame.leader.now
         return await self._inspector.now()
 
 

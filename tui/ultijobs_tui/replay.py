@@ -8,7 +8,7 @@ from typing import NoReturn
 from uuid import UUID
 
 from ultijobs.errors import Invariant
-from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target
+from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target, TaskDetail
 from ultijobs_tui.frame import Frame, Needs
 
 __all__ = ["ReplaySource"]
@@ -18,6 +18,7 @@ class ReplaySource:
     """Raises `Invariant` for everything that only a database could answer."""
 
     live = False
+    runs_tasks = False
     actor = ""
 
     def __init__(self, title: str) -> None:
@@ -31,6 +32,9 @@ class ReplaySource:
         _refuse()
 
     async def input(self, id: UUID) -> str | None:
+        _refuse()
+
+    async def task(self, name: str) -> TaskDetail:
         _refuse()
 
     async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan:

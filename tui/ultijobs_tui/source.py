@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
@@ -16,11 +16,15 @@ from ultijobs.inspection import (
     Plan,
     PlanOptions,
     Target,
+    TaskDetail,
 )
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.reading import Reader
+from ultijobs_tui.running import TaskRunner
 
 __all__ = ["LiveSource", "Source", "title_of"]
+
+_UPCOMING: Final = 10
 
 
 class Source(Protocol):
@@ -37,6 +41,11 @@ class Source(Protocol):
         ...
 
     @property
+    def runs_tasks(self) -> bool:
+        """True when the application's code is at hand, which alone says which jobs a task asks for."""
+        ...
+
+    @property
     def live(self) -> bool:
         """False when nothing moves by itself and frames are fed by hand."""
         ...
@@ -44,6 +53,7 @@ class Source(Protocol):
     async def fetch(self, needs: Needs) -> Frame: ...
     async def find(self, ref: str) -> UUID: ...
     async def input(self, id: UUID) -> str | None: ...
+    async def task(self, name: str) -> TaskDetail: ...
     async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan: ...
     async def apply(
         self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
@@ -54,8 +64,16 @@ class Source(Protocol):
 class LiveSource:
     """The queue itself. One part that fails is told in `failures`; a lost connection fails the whole frame."""
 
-    def __init__(self, inspector: Inspector, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        inspector: Inspector,
+        *,
+        tasks: TaskRunner | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`tasks` runs the application's tasks, where its code is at hand."""
         self._inspector = inspector
+        self._tasks = tasks
         self._reader = Reader(inspector, monotonic)
 
     @property
@@ -65,6 +83,10 @@ class LiveSource:
     @property
     def actor(self) -> str:
         return self._inspector.actor
+
+    @property
+    def runs_tasks(self) -> bool:
+        return self._tasks is not None
 
     @property
     def live(self) -> bool:
@@ -79,13 +101,22 @@ class LiveSource:
     async def input(self, id: UUID) -> str | None:
         return (await self._inspector.job(id, with_input=True)).input
 
+    async def task(self, name: str) -> TaskDetail:
+        return await self._inspector.task(name, upcoming=_UPCOMING)
+
     async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan:
+        if action is Action.RUN_TASK and self._tasks is not None and isinstance(target, Target):
+            return await self._inspector.plan_task(
+                target.task or "", await self._tasks.foresee(target.task or ""), options
+            )
         return await self._inspector.plan(action, target, options)
 
     async def apply(
         self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
     ) -> ActOutcome:
         self._reader.stale()
+        if plan.action is Action.RUN_TASK and (tasks := self._tasks) is not None:
+            return await self._inspector.apply_task(plan, lambda: tasks.enqueue(plan.target.task or ""))
         return await self._inspector.apply(plan, on_progress=on_progress, stop=stop)
 
     def subscribe(self, on_hint: Callable[[], None]) -> AbstractAsyncContextManager[None]:

@@ -16,6 +16,7 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Needs
 from ultijobs_tui.link import explain
 from ultijobs_tui.paging import page
+from ultijobs_tui.present.tasks import upcoming_text
 from ultijobs_tui.present.texts import pretty, whole_error
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.export import ExportDialog
@@ -86,6 +87,13 @@ class WindowsApp(App[int]):
             return whole_error(frame.job) if frame.job else frame.failures.get("job", "there is no such job")
 
         title = f"Error of {fmt.short_id(id)}"
+        self.run_worker(self._read(title, read(), self.page_text), group="read", exit_on_error=False)
+
+    def show_upcoming(self, task: str) -> None:
+        async def read() -> str:
+            return upcoming_text(await self.source.task(task))
+
+        title = f"Upcoming of {task}"
         self.run_worker(self._read(title, read(), self.page_text), group="read", exit_on_error=False)
 
     async def _read(self, title: str, read: Coroutine[None, None, str], show: Callable[[str, str], None]) -> None:

@@ -10,6 +10,7 @@ from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxSta
 from ultijobs._queue.records import (
     AttemptRecord,
     CatalogEntry,
+    Enqueued,
     JobState,
     Outcome,
     Progress,
@@ -78,6 +79,7 @@ __all__ = [
     "Condition",
     "Count",
     "Diagnosis",
+    "Enqueued",
     "EventPage",
     "EventRow",
     "Expired",

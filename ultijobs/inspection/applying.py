@@ -71,6 +71,8 @@ async def apply_plan(
             await _move(driver, plan, actor, tally, on_progress, stop)
         elif plan.forecast is not None:
             await _start(driver, plan.forecast, actor, tally)
+        elif plan.action is Action.OUTBOX_RETRY:
+            tally.add(await driver.outbox.retry(plan.target.ids))
         else:
             await _switch(driver, plan, actor, tally)
     finally:
@@ -222,6 +224,8 @@ async def _switch(driver: Driver, plan: Plan, actor: Actor, tally: _Tally) -> No
             changed = await driver.resume(queue)
         case Action.DRAIN_WORKER:
             changed = await driver.order_worker(worker, WorkerOrder.EXIT if options.exit else WorkerOrder.DRAIN)
-        case _:
+        case Action.RESUME_WORKER:
             changed = await driver.order_worker(worker, WorkerOrder.NONE)
+        case _:
+            raise Invariant(f"{plan.action} is not applied here", fix="use Inspector.apply_task")
     tally.matched = tally.changed = changed

@@ -33,6 +33,12 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
         case Action.START_BACKFILL | Action.FORCE_BACKFILL:
             force = ["--force"] if action is Action.FORCE_BACKFILL else []
             words = ["backfill", target.backfill or "", "--write", *force, *_flag("--reason", options.reason)]
+        case Action.OUTBOX_RETRY | Action.RUN_TASK:
+            again = ["outbox", "retry", *map(str, target.ids)]
+            words = [
+                *(again if target.ids else ["tasks", "run", target.task or ""]),
+                *_flag("--reason", options.reason),
+            ]
         case Action.RETRY | Action.CANCEL:
             words = ["jobs", str(action), *_jobs(action, target, options, as_of)]
     return shlex.join(["ultijobs", *words])
@@ -45,9 +51,13 @@ def target_text(target: Target) -> str:
     if target.ids:
         more = len(target.ids) - _IDS_SHOWN
         return " ".join(map(str, target.ids[:_IDS_SHOWN])) + (f" and {more} more" if more > 0 else "")
-    if target.backfill is not None:
-        return f"backfill:{target.backfill}"
-    return f"queue:{target.queue}" if target.queue is not None else f"worker:{target.worker}"
+    named = (
+        ("queue", target.queue),
+        ("worker", target.worker),
+        ("task", target.task),
+        ("backfill", target.backfill),
+    )
+    return next((f"{kind}:{name}" for kind, name in named if name is not None), "")
 
 
 def instant(at: datetime) -> str:

@@ -50,7 +50,6 @@ from ultijobs.inspection.models import (
     Target,
     Why,
 )
-from ultijobs.inspection.outbox import retry_staged
 from ultijobs.inspection.overview import overview
 from ultijobs.inspection.plans import make_plan, target_of
 from ultijobs.inspection.policies import policy_of, remaining_delays
@@ -255,7 +254,8 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
 
     async def retry_staged(self, ids: Sequence[UUID], *, reason: str | None = None) -> ActOutcome:
         """Stages again what was set aside, with the rows that were set aside with it."""
-        return await retry_staged(self._driver, ids, self._actor, reason)
+        plan = await self.plan(Action.OUTBOX_RETRY, ids, PlanOptions(reason=reason))
+        return await self.apply(plan)
 
     async def plan(
         self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None

@@ -128,11 +128,15 @@ class Action(StrEnum):
     START_BACKFILL = "start-backfill"
     FORCE_BACKFILL = "force-backfill"
     """A new pass although one has completed."""
+    OUTBOX_RETRY = "outbox-retry"
+    """Stages again what was set aside; its ids are those of outbox rows."""
+    RUN_TASK = "run-task"
+    """Planned and applied where the application's code is: it alone knows the jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an act is for: exactly one of a filter, ids, a queue, a worker, a backfill."""
+    """What an act is for: exactly one of a filter, ids, a queue, a worker, a backfill, a task."""
 
     where: Where | None = None
     text: str | None = None
@@ -141,6 +145,7 @@ class Target:
     queue: str | None = None
     worker: str | None = None
     backfill: str | None = None
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import parse_where
 from ultijobs.inspection.models import Action, Plan, PlanOptions, Refusal, Target
 from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
+from ultijobs.inspection.outbox import staged_plan
 from ultijobs.inspection.refusals import Reviewed, review
 from ultijobs.inspection.starting import Forecast, foresee
 
@@ -75,6 +76,8 @@ async def make_plan(driver: Driver, action: Action, target: Target, options: Pla
     as_of = options.as_of or await driver.inspect.now()
     if options.from_step is not None and options.only_step is not None:
         raise Invariant("from_step and only_step exclude each other", fix="give one of them")
+    if action is Action.OUTBOX_RETRY:
+        return await staged_plan(driver, target, options, as_of)
     if action in JOB_ACTIONS:
         return await _jobs_plan(driver, action, target, options, as_of)
     if action is Action.DRAIN_QUEUE:
@@ -239,6 +242,8 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
 
 
 def _check(action: Action, target: Target) -> None:
+    if action is Action.RUN_TASK:
+        raise Invariant("what a task asks for is known to its code alone", fix="use Inspector.plan_task")
     given = [
         target.where is not None,
         bool(target.ids),
@@ -257,6 +262,8 @@ def _check(action: Action, target: Target) -> None:
     wheres, ids, queues, workers, backfills = given
     if action is Action.DRAIN_QUEUE:
         fits, kind = wheres or queues, "a queue"
+    elif action is Action.OUTBOX_RETRY:
+        fits, kind = ids, "outbox rows"
     elif action in _QUEUE_ACTIONS:
         fits, kind = queues, "a queue"
     elif action in JOB_ACTIONS:

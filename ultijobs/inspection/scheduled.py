@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry, Enqueued
 from ultijobs._queue.schedule import Leader, Slot
 from ultijobs.inspection.applying import Actor
-from ultijobs.inspection.firing import run_task
+from ultijobs.inspection.firing import Ask, apply_task, run_task, task_plan
+from ultijobs.inspection.models import ActOutcome, Plan, PlanOptions
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow, around, task_detail, task_rows
 
 __all__ = ["Scheduled"]
@@ -43,8 +44,14 @@ class Scheduled:
         """The ledger of the schedule, latest occurrence first: fired, caught up, skipped or missed with a reason."""
         return await self._driver.schedule.slots(task, limit=limit)
 
-    async def run_task(
-        self, name: str, ask: Callable[[], Awaitable[Sequence[Enqueued]]], *, reason: str | None = None
-    ) -> list[Enqueued]:
+    async def plan_task(self, name: str, jobs: Mapping[str, int], options: PlanOptions | None = None) -> Plan:
+        """What running a task by hand would do; `jobs` is how many of them its code asks for, by queue."""
+        return await task_plan(self._driver, name, jobs, options or PlanOptions())
+
+    async def apply_task(self, plan: Plan, ask: Ask) -> ActOutcome:
+        """Carries the plan of a task out; `ask` is the `enqueue` of its handle."""
+        return await apply_task(self._driver, plan, self._actor, ask)
+
+    async def run_task(self, name: str, ask: Ask, *, reason: str | None = None) -> list[Enqueued]:
         """Runs a task by hand, with a row in the activity table; `ask` is the `enqueue` of its handle."""
         return await run_task(self._driver, self._actor, name, ask, reason=reason)

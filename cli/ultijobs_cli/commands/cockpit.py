@@ -12,9 +12,11 @@ import typer
 
 from ultijobs.errors import CliBadFlag
 from ultijobs_cli import options
+from ultijobs_cli.app_tasks import AppTasks
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import CommandFailed, Report
 from ultijobs_cli.settings import database
 
@@ -58,6 +60,8 @@ def tui(
 ) -> Report:
     """Opens the cockpit: what is stuck, and why.
 
+    With --app it can also run the application's tasks.
+
     $ ultijobs tui
     $ ultijobs tui --read-only --where queue:billing
     $ ultijobs tui --once
@@ -96,7 +100,8 @@ def tui(
         if serve:
             return _serve(call, url, schema, chosen, (serve_host, serve_port, allow_remote))
         asyncio.run(_answering(call))
-        code = entry.run(url, schema, chosen)
+        tasks = AppTasks(load_app(call), "tui") if call.flags.app else None
+        code = entry.run(url, schema, chosen, tasks=tasks)
     return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)
 
 

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import datetime
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any
-from zoneinfo import ZoneInfo
+from typing import Annotated
 
 import typer
 
-from ultijobs.errors import DeclarationUnknown
 from ultijobs.inspection import Inspector
 from ultijobs_cli import options, wording
+from ultijobs_cli.app_tasks import AppTasks
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.commands.tasks import TaskName
-from ultijobs_cli.connect import within_reach
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Cell, Column, Paragraph, grid
-
-if TYPE_CHECKING:
-    from ultijobs import App
-    from ultijobs._definitions.task import TaskHandle
 
 __all__ = ["run"]
 
@@ -44,19 +35,16 @@ async def run(
     $ ultijobs tasks run nightly --app shop.main:app --reason "after the outage"
     """
     app = load_app(call)
-    task = _task(app, name)
+    tasks = AppTasks(app, "cli")
     if dry_run:
-        return await _foreseen(app, task)
-    async with within_reach(app.driver.url):
-        await app.open("cli")
+        return await _foreseen(tasks, name)
     try:
-        with app.ambient():
-            api = Inspector(app.driver, actor=actor, source="cli")
-            # Outside of any transaction on purpose, also where the application's own code must be in one.
-            answers = await api.run_task(name, lambda: task.enqueue(tx=False), reason=reason)
+        await tasks.jobs(name)
+        await tasks.open()
+        api = Inspector(app.driver, actor=actor, source="cli")
+        answers = await api.run_task(name, lambda: tasks.enqueue(name), reason=reason)
     finally:
-        async with asyncio.timeout(1):
-            await app.close()
+        await tasks.close()
     fresh = sum(not answer.deduped for answer in answers)
     live = f", {len(answers) - fresh} were live already" if fresh < len(answers) else ""
     summary = f"{name} enqueued {wording.plural(fresh, 'job')}{live}"
@@ -73,29 +61,13 @@ async def run(
     return Report(summary, data, [Paragraph(summary), table], rows="rows")
 
 
-async def _foreseen(app: App[Any], task: TaskHandle) -> Report:
-    from ultijobs._definitions.entries import entries  # noqa: PLC0415 - the commands that read do without pydantic
-
-    with app.ambient():
-        requests = await entries(task, datetime.now(ZoneInfo(task.tz)))
-    rows = [{"name": request.handle.name, "queue": request.handle.queue} for request in requests]
-    summary = f"{task.name} would enqueue {wording.plural(len(rows), 'job')}"
+async def _foreseen(tasks: AppTasks, name: str) -> Report:
+    rows = [{"name": job, "queue": queue} for job, queue in await tasks.jobs(name)]
+    summary = f"{name} would enqueue {wording.plural(len(rows), 'job')}"
     table = grid(
         rows,
         [Column("JOB", lambda row: Cell(row["name"], "bold")), Column("QUEUE", lambda row: row["queue"])],
         empty="it asks for nothing",
     )
-    data = {"name": task.name, "matched": len(rows), "dry_run": True, "rows": rows}
+    data = {"name": name, "matched": len(rows), "dry_run": True, "rows": rows}
     return Report(summary, data, [Paragraph(summary), table], rows="rows")
-
-
-def _task(app: App[Any], name: str) -> TaskHandle:
-    task = app.registry.tasks.get(name)
-    if task is None:
-        near = get_close_matches(name, app.registry.tasks, 1, 0.4)
-        known = ", ".join(app.registry.tasks) or "none"
-        raise DeclarationUnknown(
-            f"the application declares no task {name!r}; it has {known}",
-            fix=f"ultijobs tasks run {near[0]}" if near else "add its module to App(tasks=[…])",
-        )
-    return task

@@ -22,7 +22,7 @@ def drawn(app) -> int:
 async def test_a_refresh_that_changes_nothing_draws_nothing() -> None:
     app = cockpit()
     async with app.run_test(size=(120, 36)) as pilot:
-        for key in ("1", "2", "3", "4", "5", "6", "0"):
+        for key in "123456890d":
             await pilot.press(key)
             await settle(pilot)
             before = drawn(app)
@@ -80,14 +80,17 @@ async def test_a_screen_asks_for_itself_alone() -> None:
             "3": "page",
             "4": "leases",
             "5": "causes",
-            "6": "leader",
+            "6": "workers",
+            "8": "tasks",
+            "9": "outbox",
+            "d": "health",
             "0": "activity",
         }
         for key, asks in shown.items():
             await driver.press(key)
             await driver.until(lambda asks=asks: getattr(driver.source.fetched[-1], asks))
             needs = driver.source.fetched[-1]
-            others = {"overview", "queues", "causes", "job", "why", "activity"} - {asks}
+            others = {"overview", "queues", "causes", "job", "why", "activity", "tasks"} - {asks}
             assert not any(getattr(needs, other) for other in others)
 
 

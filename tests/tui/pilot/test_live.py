@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -15,11 +16,26 @@ from tests.tui.driving import QUICK, Driver
 from ultijobs._connect import driver_for
 from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver as Queue
-from ultijobs._queue.records import ClaimAsk, NewJob, Outcome, Settlement, StepKind, StepStatus, StepWrite, StopReason
+from ultijobs._queue.outbox import Unsent
+from ultijobs._queue.records import (
+    CatalogEntry,
+    ClaimAsk,
+    Enqueued,
+    NewJob,
+    Outcome,
+    Settlement,
+    StepKind,
+    StepStatus,
+    StepWrite,
+    StopReason,
+    WorkerBeat,
+    WorkerOrder,
+)
 from ultijobs.inspection import ANY, Inspector
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.keymap import DEFAULT
+from ultijobs_tui.running import TaskRunner
 from ultijobs_tui.source import LiveSource
 
 TABS = {tab.keys[0]: tab.id.removeprefix("tab.") for tab in DEFAULT.tabs()}
@@ -32,11 +48,14 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def on_queue(url: str, settings: Settings | None = None) -> AsyncGenerator[tuple[Driver, Queue]]:
+async def on_queue(
+    url: str, settings: Settings | None = None, tasks: Callable[[Queue], TaskRunner] | None = None
+) -> AsyncGenerator[tuple[Driver, Queue]]:
     queue = driver_for(url)
     await queue.open("tui")
     try:
-        source = LiveSource(Inspector(queue, actor="ops@bastion", source="tui"))
+        runner = tasks(queue) if tasks else None
+        source = LiveSource(Inspector(queue, actor="ops@bastion", source="tui"), tasks=runner)
         app = Cockpit(source, settings, budget=QUICK)
         async with app.run_test(size=(120, 36)) as pilot:
             driver = Driver(app, pilot, source)
@@ -137,6 +156,75 @@ async def test_a_waiting_job_is_asked_why_and_cancelled(url: str) -> None:
         await driver.press("tab", "enter")
         await driver.sees("cancelled 1")
         assert (await queue.inspect.job(job)).state == "cancelled"
+
+
+def beat(**values: object) -> WorkerBeat:
+    base = WorkerBeat(
+        instance=new_id(), worker_id="w-03", host="node-1", pid=77, version="0.1.0", code_version="9f31c0a",
+        environment=None, queues=("billing",), names=("charge_invoice",), concurrency=4, state="running",
+        free_slots=3, running=1, loop_lag_ms=2, rss_bytes=4_096, claimed_ago_ms=10, settled_ago_ms=5, counters={},
+    )  # fmt: skip
+    return replace(base, **values)
+
+
+async def test_a_worker_is_seen_drained_and_let_claim_again(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        living = beat()
+        await queue.beat(living)
+        await driver.press("6")
+        await driver.sees("w-03", "healthy", "1/4")
+        await driver.press("D")
+        (await driver.dialog()).query_one("#apply").press()
+        await driver.sees("draining worker w-03")
+        assert await queue.beat(replace(living, state="draining")) is WorkerOrder.DRAIN
+        await driver.sees("DRAINING")
+        await driver.press("u")
+        (await driver.dialog()).query_one("#apply").press()
+        await driver.sees("resumed worker w-03")
+        assert await queue.beat(living) is WorkerOrder.NONE
+        assert [row.action for row in await queue.inspect.activity()] == ["resume-worker", "drain-worker"]
+
+
+async def test_what_the_relay_set_aside_is_staged_again(url: str) -> None:
+    async with on_queue(url) as (driver, queue):
+        async with queue.transaction() as tx:
+            await queue.outbox.stage([NewJob(new_id(), "charge_invoice", "{}", queue="billing")], tx=tx)
+        [claimed] = await queue.outbox.claim("relay-1", limit=10, lease=timedelta(seconds=30))
+        await queue.outbox.fail([Unsent(claimed.job.id, claimed.claim_no, "no queue is called biling", None)])
+        await driver.press("9")
+        await driver.sees("1 set aside", "no queue is called biling")
+        await driver.press("r")
+        (await driver.dialog()).query_one("#apply").press()
+        await driver.sees("staged again 1")
+        assert [row.state for row in (await queue.outbox.rows()).rows] == ["staged"]
+        [entry] = await queue.inspect.activity()
+        assert (entry.action, entry.done, entry.source) == ("outbox-retry", 1, "tui")
+
+
+async def test_a_task_is_run_by_hand_and_recorded(url: str) -> None:
+    class Runner:
+        def __init__(self, queue: Queue) -> None:
+            self.queue = queue
+
+        async def foresee(self, task: str) -> dict[str, int]:
+            return {"billing": 1}
+
+        async def enqueue(self, task: str) -> list[Enqueued]:
+            return await self.queue.enqueue([NewJob(new_id(), task, "{}", queue="billing")])
+
+        async def close(self) -> None: ...
+
+    async with on_queue(url, tasks=Runner) as (driver, queue):
+        said = {"cron": "0 6 * * *", "tz": "UTC", "catch_up": "one", "max_catch_up": 1}
+        await queue.publish_catalog([CatalogEntry("task", "nightly", None, said)])
+        await driver.press("8")
+        await driver.sees("nightly", "0 6 * * *", "never armed")
+        await driver.press("r")
+        (await driver.dialog()).query_one("#apply").press()
+        await driver.sees("enqueued 1")
+        assert [row.name for row in (await queue.inspect.jobs(ANY)).rows] == ["nightly"]
+        [entry] = await queue.inspect.activity()
+        assert (entry.action, entry.target, entry.done) == ("run-task", "task:nightly", 1)
 
 
 @pytest.mark.parametrize("key", TABS)

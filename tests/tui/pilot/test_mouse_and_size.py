@@ -48,7 +48,19 @@ async def test_the_wheel_moves_and_a_title_sorts() -> None:
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (60, 15), (300, 100)])
 async def test_every_screen_lives_in_any_size(size: tuple[int, int]) -> None:
     async with driving(FakeSource(), size=size) as driver:
-        for key in (*"1234560", "5", "tab", "enter", "r", "escape", "h", "escape", "question_mark", "escape"):
+        for key in (
+            *"1234568",
+            "tab",
+            *"90d5",
+            "tab",
+            "enter",
+            "r",
+            "escape",
+            "h",
+            "escape",
+            "question_mark",
+            "escape",
+        ):
             await driver.press(key)
         assert driver.app.is_running
 

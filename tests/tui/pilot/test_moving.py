@@ -20,7 +20,10 @@ async def test_tabs_open_by_their_numbers() -> None:
             ("4", "LEASE LEFT"),
             ("5", "RETRIED→DIED"),
             ("6", "SETTLED"),
+            ("8", "CATCH-UP"),
+            ("9", "TRIES"),
             ("0", "RESULT"),
+            ("d", "SAYS"),
             ("1", "HELD BY"),
         ):
             await driver.press(key)

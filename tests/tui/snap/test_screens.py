@@ -15,7 +15,10 @@ SCREENS = {
     "leases": ("4",),
     "dead": ("5",),
     "workers": ("6",),
+    "tasks": ("8", "j"),
+    "outbox": ("9", "j", "j", "j"),
     "activity": ("0",),
+    "database": ("d",),
     "run": ("5", "tab", "enter"),
 }
 EMPTY = SCREENS | {"run": ("3", "enter")}

@@ -31,7 +31,7 @@ def confirm_word(plan: Plan) -> str | None:
 
 
 def takes_reason(plan: Plan) -> bool:
-    return plan.action in {Action.RETRY, Action.CANCEL, Action.PAUSE, Action.DRAIN_WORKER}
+    return plan.action not in {Action.RESUME, Action.RESUME_WORKER}
 
 
 def plan_lines(plan: Plan, width: int) -> list[Line]:
@@ -45,6 +45,11 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
         if plan.action is Action.DRAIN_WORKER:
             after = "then the process ends" if plan.options.exit else "then it stands by as drained, until resumed"
             lines.append(_fact("then", f"claims no more, finishes what it runs; {after}"))
+    elif plan.target.task is not None:
+        lines.append(_fact("task", plan.target.task))
+        lines.append(_fact("enqueues", f"{_counted(plan, 'job')} now, to {shares(plan.queues)}"))
+    elif plan.action is Action.OUTBOX_RETRY:
+        lines.append(_fact("stages", f"{_counted(plan, 'row')} again, for {shares(plan.queues)}"))
     else:
         lines += _jobs(plan)
     if plan.refused:
@@ -65,6 +70,10 @@ def command_lines(command: str, width: int, *, label: str = "same as") -> list[L
     parts = textwrap.wrap(command, room, break_on_hyphens=False, drop_whitespace=True) or [""]
     first, *rest = parts
     return [_fact(label, first, Tone.ACCENT), *(_fact("", part, Tone.ACCENT) for part in rest)]
+
+
+def _counted(plan: Plan, noun: str) -> str:
+    return f"{fmt.count(plan.matched)} {noun}{'' if plan.matched.value == 1 else 's'}"
 
 
 def _jobs(plan: Plan) -> list[Line]:

@@ -23,9 +23,13 @@ class PagedScreen(ListScreen):
     def next_page(self) -> str | None:
         """What the following page comes behind; None on the last."""
 
+    def shown(self) -> str:
+        """What of the list is read, in which order."""
+        return "newest first"
+
     def crumb(self) -> Line:
         more = " (pgdn next)" if self.next_page() else ""
-        where = f"newest first   page {self.pages.number}{more} "
+        where = f"{self.shown()}   page {self.pages.number}{more} "
         return line(*super().crumb().left, right=(Span(where, Tone.MUTED),))
 
     def handlers(self) -> Mapping[str, Callable[[], None]]:

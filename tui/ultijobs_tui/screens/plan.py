@@ -30,6 +30,7 @@ _KEYS: Final = line(
 )  # fmt: skip
 
 
+_VERBS: Final = {Action.OUTBOX_RETRY: "Stage again"}
 _EXIT: Final = {False: "stand by   (enter: exit instead)", True: "exit   (enter: stand by instead)"}
 
 
@@ -93,7 +94,7 @@ class PlanDialog(Modal[Applied | None]):
                 if self._word is not None:
                     yield Lines(id="word-label", classes="label")
                     yield Input(id="word", compact=True, select_on_focus=False)
-                verb = str(self.plan.action).partition("-")[0].capitalize()
+                verb = _VERBS.get(self.plan.action) or str(self.plan.action).partition("-")[0].capitalize()
                 yield Button(verb, id="apply", compact=True, disabled=bool(self._word))
             yield Lines(id="plan-hint")
 
