@@ -9,12 +9,19 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from ultijobs.errors import BackfillApplied
 from ultijobs.inspection import (
+    Action,
     ActivityRow,
     AttemptRecord,
+    BackfillRow,
+    BackfillState,
     Blocked,
+    CatalogEntry,
     Cause,
+    Condition,
     Count,
+    Forecast,
     Health,
     JobDetail,
     JobPage,
@@ -841,3 +848,75 @@ def health() -> Health:
         invalid_indexes=["x_jobs_due_ccnew"],
         clock_skew_ms=1_700,
     )
+
+
+def backfill(name: str, state: BackfillState, **values: object) -> BackfillRow:
+    base = BackfillRow(
+        name=name,
+        state=state,
+        declared=True,
+        changed=False,
+        queue="maintenance",
+        tenant=None,
+        batch=1_000,
+        rate=5.0,
+        requires=None,
+        environments=(),
+        environment="production",
+        checksum="c0ffee",
+        run_id=None,
+        job_id=None,
+        job_state=None,
+        forced=False,
+        rows=0,
+        batches=0,
+        sweep=0,
+        cursor=None,
+        remaining=None,
+        rows_per_s=None,
+        eta_ms=None,
+        started_at=None,
+        updated_at=None,
+        completed_at=None,
+        error_code=None,
+        last_error=None,
+    )
+    return replace(base, **values)  # type: ignore[arg-type]
+
+
+def backfills() -> list[BackfillRow]:
+    dry = "X_BACKFILL_STALLED: the source ran dry while count() still matches 12,400 rows: the two disagree"
+    return [
+        backfill("drop_legacy", BackfillState.FAILED, rows=87_600, remaining=Count(12_400), batches=88,
+                 run_id=uid(120_001), job_id=uid(1), job_state="dead", cursor="8812001", started_at=ago(minutes=36),
+                 updated_at=ago(minutes=22), error_code="X_BACKFILL_STALLED", last_error=dry),
+        backfill("rewrite_slugs", BackfillState.RUNNING, rows=1_204_000, remaining=Count(796_000, "estimate"),
+                 batches=1_204, run_id=uid(120_002), job_id=uid(2), job_state="running", cursor="1204000",
+                 rows_per_s=4_980.0, eta_ms=160_000, started_at=ago(minutes=4), updated_at=ago(seconds=1)),
+        backfill("recount_totals", BackfillState.RUNNING, rows=12_000, batches=12, run_id=uid(120_003), job_id=uid(3),
+                 job_state="ready", cursor='["2026-01-04", 12]', started_at=ago(minutes=9),
+                 updated_at=ago(seconds=8), tenant="t42"),
+        backfill("fix_phone", BackfillState.FAILED, rows=400, remaining=Count(99_600), batches=1, run_id=uid(120_004),
+                 job_id=uid(4), job_state="dead", started_at=ago(hours=2), updated_at=ago(hours=2),
+                 error_code="builtins.ValueError", last_error="ValueError: '+49' is no number"),
+        backfill("fill_region", BackfillState.PENDING, requires="20260301_region", environments=("production",)),
+        backfill("old_sweep", BackfillState.COMPLETED, rows=400_112, remaining=Count(0), batches=401, changed=True,
+                 run_id=uid(120_005), job_id=uid(5), job_state="done", started_at=ago(days=2, hours=4),
+                 completed_at=ago(days=2), updated_at=ago(days=2)),
+        backfill("seed_plans", BackfillState.EXCLUDED, environments=("staging",)),
+    ]  # fmt: skip
+
+
+def forecast(name: str, action: Action) -> Forecast:
+    row = next(each for each in backfills() if each.name == name)
+    force = action is Action.FORCE_BACKFILL
+    done = row.state is BackfillState.COMPLETED
+    checks = [
+        Condition("the migration 20260301_region is applied", True),
+        Condition("no pass of it is live", True),
+        Condition("no pass of it has completed", not done or force),
+    ]
+    refusals = (BackfillApplied(f"backfill {name} has completed"),) if done and not force else ()
+    entry = CatalogEntry("backfill", name, row.queue, {})
+    left = row.remaining or Count(12_400)
+    return Forecast(row, entry, force, left, 13, 2_400, tuple(checks), refusals)

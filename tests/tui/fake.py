@@ -15,6 +15,7 @@ from ultijobs.inspection import (
     Action,
     ActivityRow,
     ActOutcome,
+    BackfillRow,
     Cause,
     Count,
     Health,
@@ -68,6 +69,7 @@ class FakeSource:
     outbox: OutboxPage = field(default_factory=data.outbox)
     depth: OutboxDepth = field(default_factory=data.depth)
     health: Health = field(default_factory=data.health)
+    backfills: list[BackfillRow] = field(default_factory=data.backfills)
     runs_tasks: bool = False
     failures: dict[str, str] = field(default_factory=dict)
     live: bool = False
@@ -114,6 +116,7 @@ class FakeSource:
             slots=self.slots(needs.slots) if needs.slots is not None else None,
             outbox=self.outbox if needs.outbox is not None and "outbox" not in failures else None,
             depth=self.depth if needs.outbox is not None else None,
+            backfills=self.backfills if needs.backfills and "backfills" not in failures else None,
             health=self.health if needs.health and "health" not in failures else None,
             watch=self.details.get(needs.watch) if needs.watch is not None else None,
             failures=failures,
@@ -145,8 +148,11 @@ class FakeSource:
         elif not isinstance(target, Target):
             target = Target(ids=tuple(target))
         self.planned.append((action, target, options))
-        one = target.queue or target.worker or target.task
+        one = target.queue or target.worker or target.task or target.backfill
+        forecast = None if target.backfill is None else data.forecast(target.backfill, action)
         matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if one else 3_902))
+        if forecast is not None and forecast.refusals:
+            matched = Count(0)
         if options.limit is not None:
             matched = Count(min(options.limit, matched.value))
         jobs = action in {Action.RETRY, Action.CANCEL}
@@ -166,6 +172,7 @@ class FakeSource:
             warnings=("queue billing is paused: they wait until it is resumed",) if action is Action.RETRY else (),
             equivalent=equivalent(action, target, options, self.as_of),
             inverse=INVERSE.get(action),
+            forecast=forecast,
         )
 
     async def apply(
@@ -175,7 +182,8 @@ class FakeSource:
         while self.apply_hangs and not stop():
             on_progress(500, plan.matched.value)
             await asyncio.sleep(0.01)
-        done = () if plan.target.queue or plan.target.worker or plan.target.task else plan.target.ids or plan.samples
+        named = plan.target.queue or plan.target.worker or plan.target.task or plan.target.backfill
+        done = () if named else plan.target.ids or plan.samples
         return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)
 
     @asynccontextmanager
@@ -196,6 +204,7 @@ def empty_source() -> FakeSource:
         workers=[],
         leader=None,
         activity=[],
+        backfills=[],
         tasks=[],
         outbox=OutboxPage([], None),
         depth=OutboxDepth(Count(0), None, Count(0)),

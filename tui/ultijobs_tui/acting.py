@@ -67,7 +67,7 @@ class Acting:
         app.say(f"planning: {intent.title} …")
         async with asyncio.timeout(_PLAN_SECONDS):
             plan = await app.source.plan(intent.action, intent.target, self._within(intent))
-        if plan.matched.value == 0:
+        if plan.matched.value == 0 and plan.forecast is None:
             why = plan.warnings[0] if plan.warnings else "nothing matches any more"
             app.say(f"{intent.title}: {why}", Tone.WARN)
             return

@@ -15,6 +15,7 @@ VIEWS: Final = {
     "leases": "Leases",
     "dead": "Dead",
     "workers": "Workers",
+    "backfills": "Backfills",
     "tasks": "Tasks",
     "outbox": "Outbox",
     "activity": "Activity",
@@ -23,11 +24,11 @@ VIEWS: Final = {
 }
 
 _LISTS: Final = tuple(view for view in VIEWS if view != "run")
-_SORTED: Final = ("queues", "jobs", "leases", "workers", "tasks")
+_SORTED: Final = ("queues", "jobs", "leases", "workers", "backfills", "tasks")
 _JOBS: Final = ("jobs", "dead", "run")
-_LIVING: Final = ("jobs", "leases", "run")
-_HELD: Final = ("incident", "queues", "jobs", "leases", "run")
-_PAUSED: Final = ("incident", "queues")
+_LIVING: Final = ("jobs", "leases", "backfills", "run")
+_HELD: Final = ("incident", "queues", "jobs", "leases", "backfills", "run")
+_PAUSED: Final = ("incident", "queues", "backfills")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     KeyAction("tab.leases", ("4",), "Leases", "what runs now, where, and for how long it is held", "tabs"),
     KeyAction("tab.dead", ("5",), "Dead", "dead letters by cause", "tabs"),
     KeyAction("tab.workers", ("6",), "Workers", "which processes live, and whether they make progress", "tabs"),
+    KeyAction("tab.backfills", ("7",), "Backfills", "how far each is, how fast, and what stopped it", "tabs"),
     KeyAction("tab.tasks", ("8",), "Tasks", "the schedule, what is late, and the ledger of occurrences", "tabs"),
     KeyAction("tab.outbox", ("9",), "Outbox", "jobs on their way into the queue, and what was set aside", "tabs"),
     KeyAction("tab.activity", ("0",), "Activity", "what operators did, from every surface", "tabs"),
@@ -93,7 +95,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         "Retry",
         "run again; stored steps are kept",
         "act",
-        ("incident", "outbox", *_JOBS),
+        ("incident", "backfills", "outbox", *_JOBS),
         True,
         footer=89,
     ),
@@ -101,6 +103,18 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         "run_task", ("r",), "Run now", "the task's jobs, outside of its schedule", "act", ("tasks",), True, footer=89
     ),
     KeyAction("cancel", ("X",), "Cancel", "stop for good what still lives", "act", _LIVING, True, True, footer=80),
+    KeyAction("start", ("b",), "Start", "a pass of the backfill", "act", ("backfills",), True, footer=85),
+    KeyAction(
+        "force",
+        ("F",),
+        "Force",
+        "a new pass, also where one has completed",
+        "act",
+        ("backfills",),
+        True,
+        True,
+        footer=84,
+    ),
     KeyAction("pause", ("p",), "Pause", "no more claims from the queue", "act", _PAUSED, True, footer=79),
     KeyAction(
         "drain",

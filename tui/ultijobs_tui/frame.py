@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ultijobs.inspection import (
     ActivityRow,
+    BackfillRow,
     Cause,
     Field,
     Health,
@@ -86,6 +87,7 @@ class Needs:
     slots: str | None = None
     """The task whose ledger is shown."""
     outbox: OutboxAsk | None = None
+    backfills: bool = False
     health: bool = False
     watch: UUID | None = None
     """A canary that is followed."""
@@ -128,6 +130,7 @@ class Frame:
     slots: list[Slot] | None = None
     outbox: OutboxPage | None = None
     depth: OutboxDepth | None = None
+    backfills: list[BackfillRow] | None = None
     health: Health | None = None
     watch: JobDetail | None = None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -153,6 +156,7 @@ class Frame:
             slots=before.slots if self.slots is None else self.slots,
             outbox=before.outbox if self.outbox is None else self.outbox,
             depth=before.depth if self.depth is None else self.depth,
+            backfills=before.backfills if self.backfills is None else self.backfills,
             health=before.health if self.health is None else self.health,
         )
 

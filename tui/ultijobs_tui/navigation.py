@@ -12,6 +12,7 @@ from ultijobs_tui.desk import Place
 from ultijobs_tui.link import explain
 from ultijobs_tui.places import Places
 from ultijobs_tui.screens.activity import ActivityScreen
+from ultijobs_tui.screens.backfills import BackfillsScreen
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.database import DatabaseScreen
 from ultijobs_tui.screens.dead import DeadScreen
@@ -39,6 +40,7 @@ class NavigatingApp(WindowsApp):
         "leases": LeasesScreen,
         "dead": DeadScreen,
         "workers": WorkersScreen,
+        "backfills": BackfillsScreen,
         "tasks": TasksScreen,
         "outbox": OutboxScreen,
         "activity": ActivityScreen,

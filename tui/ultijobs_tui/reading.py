@@ -91,6 +91,7 @@ class Reader:
             slots=await asked("slots", needs.slots, lambda task: inspector.slots(task, limit=_SLOTS)),
             outbox=await asked("outbox", needs.outbox, self._outbox),
             depth=await wanted("backlog", needs.outbox is not None, inspector.outbox_depth),
+            backfills=await wanted("backfills", needs.backfills, inspector.backfills),
             health=await wanted("health", needs.health, inspector.health),
         )
 

@@ -22,7 +22,7 @@ def drawn(app) -> int:
 async def test_a_refresh_that_changes_nothing_draws_nothing() -> None:
     app = cockpit()
     async with app.run_test(size=(120, 36)) as pilot:
-        for key in "123456890d":
+        for key in "1234567890d":
             await pilot.press(key)
             await settle(pilot)
             before = drawn(app)
@@ -81,6 +81,7 @@ async def test_a_screen_asks_for_itself_alone() -> None:
             "4": "leases",
             "5": "causes",
             "6": "workers",
+            "7": "backfills",
             "8": "tasks",
             "9": "outbox",
             "d": "health",

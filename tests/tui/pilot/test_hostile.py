@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tests.tui import data
 from tests.tui.driving import driving
 from tests.tui.fake import FakeSource
-from ultijobs.inspection import JobPage
+from ultijobs.inspection import BackfillState, Blocked, JobPage, Leader, OutboxPage, OutboxState, Snapshot
 from ultijobs_tui.paint import clean, fit, spread
 from ultijobs_tui.table import line
 
@@ -51,6 +51,7 @@ async def test_hostile_names_and_errors_are_shown_as_they_are(texts: list[str]) 
     ]
     lines = [replace(data.stuck()[1], key=f"s{n}", why=t, cause=causes[n], held_by=t) for n, t in enumerate(texts)]
     detail = replace(data.detail(), row=rows[0])
+    many = list(enumerate(texts))
     source = FakeSource(
         overview=data.overview(lines),
         causes=causes,
@@ -59,10 +60,42 @@ async def test_hostile_names_and_errors_are_shown_as_they_are(texts: list[str]) 
         details={rows[0].id: detail},
         queues=[replace(data.queues()[0], queue=f"q{n}{t}", pause_reason=t, paused_by=t) for n, t in enumerate(texts)],
         title=texts[0],
+        leases=[
+            replace(data.leases()[0], id=rows[n].id, name=t, worker_id=t, running_step=t, tenant_id=t) for n, t in many
+        ],
+        workers=[
+            replace(data.worker(n, t), host=t, code_version=t, version=t, environment=t, queues=(t,), names=(t,))
+            for n, t in many
+        ],
+        leader=Leader(texts[1], 1, data.NOW, data.NOW),
+        activity=[
+            data.act(n, t, t, data.NOW, actor=t, source=t, reason=t, equivalent=t, detail={t: t}) for n, t in many
+        ],
+        backfills=[
+            data.backfill(f"b{n}{t}", BackfillState.FAILED, queue=t, cursor=t, last_error=t, error_code=t, requires=t)
+            for n, t in many
+        ],
+        tasks=[data.task(f"k{n}{t}", t, tz=t, catch_up=t, last_error=t) for n, t in many],
+        slots=lambda name: [replace(data.slots(name)[0], reason=t, outcome=t) for t in texts[:1]],
+        outbox=OutboxPage(
+            [
+                data.staged(n, OutboxState.SET_ASIDE, name=t, queue=t, tenant_id=t, claimed_by=t, last_error=t)
+                for n, t in many
+            ],
+            None,
+        ),
+        health=replace(
+            data.health(),
+            snapshots=[Snapshot(n + 1, t, t, 9_000, t) for n, t in many],
+            waits=[Blocked(n + 1, t, 9_000, t, ()) for n, t in many],
+            invalid_indexes=[f"i{n}{t}" for n, t in many],
+            applications=dict.fromkeys(texts, 1),
+            lacks=tuple(texts),
+        ),
     )
     async with driving(source) as driver:
         seen = driver.text
-        for key in ("2", "5", "3", "enter"):
+        for key in ("2", "4", "5", "6", "7", "8", "9", "0", "d", "3", "enter"):
             await driver.press(key)
             await driver.until(lambda: driver.grid.table.rows)
             seen += driver.text

@@ -20,6 +20,7 @@ async def test_tabs_open_by_their_numbers() -> None:
             ("4", "LEASE LEFT"),
             ("5", "RETRIED→DIED"),
             ("6", "SETTLED"),
+            ("7", "ROWS/s"),
             ("8", "CATCH-UP"),
             ("9", "TRIES"),
             ("0", "RESULT"),

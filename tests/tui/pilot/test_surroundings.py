@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from textual.widgets import Button
+
 from tests.tui import data
 from tests.tui.driving import Driver, driving
 from tests.tui.fake import FakeSource
-from ultijobs.inspection import Action, OutboxState
+from ultijobs.inspection import Action, BackfillState, OutboxState
 from ultijobs_tui.screens.reader import TextDialog
 
 
@@ -120,3 +124,56 @@ async def test_a_statement_is_copied_and_not_run() -> None:
         assert driver.app.clipboard == "select pg_terminate_backend(4412)"
         await driver.press("enter")
         await driver.sees("insert into staging select * from feed", "by hand: select pg_terminate_backend(4412)")
+
+
+async def test_from_a_backfill_to_its_run() -> None:
+    async with driving() as driver:
+        await on_row(driver, "7", "drop_legacy")
+        await driver.press("enter")
+        await driver.sees("✗ failed")
+
+
+async def test_a_forced_pass_shows_what_it_would_touch_and_what_must_hold() -> None:
+    async with driving() as driver:
+        await on_row(driver, "7", "old_sweep")
+        await driver.press("F")
+        dialog = await driver.dialog()
+        assert (dialog.plan.action, dialog.plan.target.backfill) == (Action.FORCE_BACKFILL, "old_sweep")
+        await driver.sees("13 pages at 5/s", "✓ the migration 20260301_region is applied", "--write --force")
+        assert driver.source.applied == []
+        dialog.query_one("#apply", Button).press()
+        await driver.until(lambda: driver.source.applied)
+
+
+async def test_a_pass_that_may_not_run_shows_why_and_cannot_be_applied() -> None:
+    async with driving() as driver:
+        await on_row(driver, "7", "old_sweep")
+        await driver.press("b")
+        await driver.sees("it has completed: F forces a new pass")
+        rows = [replace(data.backfills()[5], state=BackfillState.PENDING)]
+        driver.source.backfills = rows
+        await driver.until(lambda: len(driver.grid.table.rows) == 1)
+        await driver.press("b")
+        dialog = await driver.dialog()
+        await driver.sees("✗ no pass of it has completed")
+        assert dialog.query_one("#apply", Button).disabled
+
+
+async def test_a_live_pass_is_cancelled_and_a_failed_one_goes_on_by_its_job() -> None:
+    async with driving() as driver:
+        for name, key, action in (("rewrite_slugs", "X", Action.CANCEL), ("fix_phone", "r", Action.RETRY)):
+            await on_row(driver, "7", name)
+            await driver.press(key)
+            dialog = await driver.dialog()
+            row = next(each for each in data.backfills() if each.name == name)
+            assert (dialog.plan.action, dialog.plan.target.ids) == (action, (row.job_id,))
+            await driver.press("escape")
+
+
+async def test_a_stalled_pass_cannot_go_on_and_the_key_says_why() -> None:
+    async with driving() as driver:
+        await on_row(driver, "7", "drop_legacy")
+        await driver.press("r")
+        await driver.sees("its source and its count() disagree")
+        await driver.press("X")
+        await driver.sees("no pass of it is live")

@@ -15,6 +15,7 @@ SCREENS = {
     "leases": ("4",),
     "dead": ("5",),
     "workers": ("6",),
+    "backfills": ("7",),
     "tasks": ("8", "j"),
     "outbox": ("9", "j", "j", "j"),
     "activity": ("0",),

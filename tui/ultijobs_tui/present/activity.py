@@ -112,8 +112,8 @@ def activity_panel(row: ActivityRow | None, look: Look, width: int) -> list[Line
     ]  # fmt: skip
     if row.equivalent:
         lines += command_lines(row.equivalent, width)
-        lines.append(line(Span(" press ", Tone.MUTED), Span("enter", Tone.KEY), " whole   ",
-                          Span("Y", Tone.KEY), " copy the command"))  # fmt: skip
+        lines.append(line(Span(" press ", Tone.MUTED), Span(look.key("open"), Tone.KEY), " whole   ",
+                          Span(look.key("copy.cli"), Tone.KEY), " copy the command"))  # fmt: skip
     return lines
 
 

@@ -184,14 +184,14 @@ def database_summary(health: Health | None, look: Look) -> list[str | Span]:
     return [told, f" · {health.kind} {health.version}", *lacks]
 
 
-def database_panel(fact: Fact | None, width: int) -> list[Line]:
+def database_panel(fact: Fact | None, look: Look) -> list[Line]:
     """The fact under the cursor, and the statement for it."""
     if fact is None:
         return []
     lines = [rule(f"{fact.what} {fact.who}", fact.value), line(" ", fact.says)]
     if fact.detail and fact.detail != fact.says:
-        said = textwrap.shorten(fact.detail, max(20, width - 4), placeholder=" …")
+        said = textwrap.shorten(fact.detail, max(20, look.width - 4), placeholder=" …")
         lines.append(line(" ", Span(said, Tone.MUTED)))
-    lines += command_lines(fact.statement, width, label="by hand")
-    lines.append(line(" press ", Span("y", Tone.KEY), " copy the statement: the cockpit runs none of them"))
+    lines += command_lines(fact.statement, look.width, label="by hand")
+    lines.append(line(" press ", Span(look.key("copy.id"), Tone.KEY), " copy the statement: the cockpit runs none of them"))
     return lines

@@ -1,11 +1,13 @@
-"""Who holds a job, as the place where that is shown."""
+"""Who holds a job, and what a row of Incident is about, as the places where that is shown."""
 
 from __future__ import annotations
 
 from ultijobs.inspection import JobRow, JobState, Stuck, StuckKind, WaitingOn
 from ultijobs_tui.desk import Place
+from ultijobs_tui.present.causes import cause_key
+from ultijobs_tui.present.finding import exactly
 
-__all__ = ["holder_of", "holder_of_stuck"]
+__all__ = ["holder_of", "holder_of_stuck", "place_of"]
 
 _BY_QUEUE = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
 
@@ -30,6 +32,19 @@ def holder_of_stuck(stuck: Stuck) -> Place | str:
     if stuck.queue is not None:
         return Place("queues", key=stuck.queue)
     return "nobody holds it: enter shows what it is"
+
+
+def place_of(stuck: Stuck) -> Place | None:
+    """Where a row of Incident is shown whole."""
+    if stuck.cause is not None:
+        return Place("dead", key=cause_key(stuck.cause))
+    if stuck.kind is StuckKind.CRON:
+        return Place("tasks", key=stuck.key.removeprefix("task:"))
+    if stuck.kind is StuckKind.LEASE and stuck.held_by:
+        return Place("leases", where=exactly("worker", stuck.held_by))
+    if stuck.where:
+        return Place("jobs", where=stuck.where)
+    return Place("queues", key=stuck.queue) if stuck.queue else None
 
 
 def _worker(name: str) -> Place:

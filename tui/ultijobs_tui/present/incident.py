@@ -30,9 +30,9 @@ _PRESS: Final = {
     StuckKind.DEAD: ("canary", "canary"),
     StuckKind.STARVING: ("open", "jobs"),
     StuckKind.PAUSED: ("resume", "resume"),
-    StuckKind.LEASE: ("open", "jobs"),
+    StuckKind.LEASE: ("holder", "worker"),
     StuckKind.NO_WORKER: ("open", "jobs"),
-    StuckKind.CRON: ("now", ""),
+    StuckKind.CRON: ("open", "task"),
     StuckKind.FAILED_DETECTOR: ("now", ""),
 }
 _SPARK: Final = 12

@@ -46,7 +46,7 @@ def lease_table(frame: Frame, look: Look, *, sort: str = LEASE_SORTS[0], find: s
     whole = max([_LEAST_LEASE_MS, *(fmt.ms_between(look.now, lease.lease_until) for lease in leases)])
     workers = {w.worker_id: w for w in sorted(frame.workers or (), key=lambda w: w.heartbeat_at)}
     rows = tuple(_row(lease, workers.get(lease.worker_id or ""), look, whole) for lease in shown)
-    return Table(columns, rows, _none(frame))
+    return Table(columns, rows, _none(frame, look))
 
 
 _ORDERS: Final[Mapping[str, Callable[[LeaseRow], tuple[object, ...]]]] = {
@@ -107,12 +107,12 @@ def _note(lease: LeaseRow, worker: WorkerRow | None) -> Cell:
     return cell(progress_words(lease.progress) or fmt.NEVER, Tone.MUTED)
 
 
-def _none(frame: Frame) -> tuple[Line, ...]:
+def _none(frame: Frame, look: Look) -> tuple[Line, ...]:
     ready = frame.overview.stats.totals.get("ready", Count(0)) if frame.overview else Count(0)
     if not ready.value:
         return (line("Nothing is running, and nothing is due."),)
     return (
-        line("Nothing is running. ", Span(fmt.count(ready), Tone.STRONG), " due: see why on ", Span("1", Tone.KEY)),
+        line("Nothing is running. ", Span(fmt.count(ready), Tone.STRONG), " due: see why on ", Span(look.key("tab.incident"), Tone.KEY)),
     )
 
 
@@ -156,8 +156,8 @@ def lease_panel(lease: LeaseRow | None, frame: Frame | None, look: Look) -> list
         line(Span(" holder ", Tone.MUTED), *_holder(lease, worker, look)),
         line(Span(" lease ", Tone.MUTED), *_fate(lease, look)),
         line(
-            Span(" press ", Tone.MUTED), Span("enter", Tone.KEY), " its run   ", Span("w", Tone.KEY), " worker   ",
-            Span("X", Tone.KEY), " cancel: a body may go on until its next step write",
+            Span(" press ", Tone.MUTED), Span(look.key("open"), Tone.KEY), " its run   ", Span(look.key("holder"), Tone.KEY), " worker   ",
+            Span(look.key("cancel"), Tone.KEY), " cancel: a body may go on until its next step write",
         ),
     ]  # fmt: skip
 

@@ -45,7 +45,7 @@ def outbox_table(frame: Frame, look: Look, *, find: str = "") -> Table:
     shown = [row for row in page.rows if holds(find, _fields(row))]
     if (said := nothing_found(columns, find, page.rows if not shown else (), "row")) is not None:
         return said
-    return Table(columns, tuple(_row(row, look) for row in shown), _empty(frame))
+    return Table(columns, tuple(_row(row, look) for row in shown), _empty(frame, look))
 
 
 def _fields(row: OutboxRow) -> dict[str, str | None]:
@@ -88,10 +88,10 @@ def _next(row: OutboxRow, look: Look) -> Cell:
     return cell("by hand" if row.state is OutboxState.SET_ASIDE else fmt.NEVER, Tone.MUTED)
 
 
-def _empty(frame: Frame) -> tuple[Line, ...]:
+def _empty(frame: Frame, look: Look) -> tuple[Line, ...]:
     chosen = frame.needs.outbox.state if frame.needs.outbox else None
     if chosen is not None:
-        return (line(f"No row is {chosen}.  ", Span("s", Tone.KEY), " shows other states"),)
+        return (line(f"No row is {chosen}.  ", Span(look.key("states"), Tone.KEY), " shows other states"),)
     return (
         line("The outbox of this database is empty."),
         line(Span("An application with an outbox elsewhere: ultijobs tui --database-url THERE", Tone.MUTED)),
@@ -124,7 +124,7 @@ def blocker_line(frame: Frame | None, look: Look) -> Line:
         return line(" ", Span("nothing waits", Tone.MUTED))
     age = 0.0 if depth.oldest is None else fmt.ms_between(depth.oldest, look.now)
     if (held := _oldest_open(frame.health)) is not None:
-        return line(Span(" held back by ", Tone.WARN), held, Span("   d the database", Tone.MUTED))
+        return line(Span(" held back by ", Tone.WARN), held, Span(f"   {look.key('tab.database')} the database", Tone.MUTED))
     if age > _LATE_MS:
         return line(
             Span(" no relay has taken it", Tone.BAD), f" for {fmt.age(age)}: ", Span("ultijobs relay", Tone.KEY),
@@ -158,20 +158,20 @@ def outbox_panel(row: OutboxRow | None, look: Look) -> list[Line]:
         ),
         line(Span(" error ", Tone.MUTED), Span(first_line(row.last_error) or "none",
                                                Tone.BAD if row.last_error else Tone.MUTED)),
-        _press(row),
+        _press(row, look),
     ]  # fmt: skip
 
 
-def _press(row: OutboxRow) -> Line:
+def _press(row: OutboxRow, look: Look) -> Line:
     press = Span(" press ", Tone.MUTED)
     if row.state is OutboxState.SET_ASIDE:
         also = ", with those of its transaction that were set aside with it"
         return line(
-            press, Span("r", Tone.KEY), f" stage it again{also}   ", Span("enter", Tone.KEY), " the error whole"
+            press, Span(look.key("retry"), Tone.KEY), f" stage it again{also}   ", Span(look.key("open"), Tone.KEY), " the error whole"
         )
     if row.job_id is not None:
-        return line(press, Span("enter", Tone.KEY), " its job")
-    return line(press, Span("enter", Tone.KEY), " the row whole")
+        return line(press, Span(look.key("open"), Tone.KEY), " its job")
+    return line(press, Span(look.key("open"), Tone.KEY), " the row whole")
 
 
 def outbox_text(row: OutboxRow) -> str:

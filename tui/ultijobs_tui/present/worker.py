@@ -59,7 +59,7 @@ def worker_panel(worker: WorkerRow | None, frame: Frame | None, look: Look) -> l
         line(" ", *leader_words(frame.leader, look.now), "   ", *versions)
         if "leader" not in frame.failures
         else line(" ", *versions),
-        _advice(worker, held),
+        _advice(worker, held, look),
     ]
 
 
@@ -118,8 +118,8 @@ def _knows(worker: WorkerRow, unserved: Mapping[str, Count]) -> Line:
     return line(Span(" knows ", Tone.MUTED), *parts)
 
 
-def _advice(worker: WorkerRow, held: Sequence[LeaseRow]) -> Line:
-    enter: list[str | Span] = [Span("enter", Tone.KEY), " its jobs   "] if held else []
+def _advice(worker: WorkerRow, held: Sequence[LeaseRow], look: Look) -> Line:
+    enter: list[str | Span] = [Span(look.key("open"), Tone.KEY), " its jobs   "] if held else []
     if worker.ended:
         said = "its jobs run elsewhere as soon as their leases end" if held else "it left nothing behind"
         return line(Span(" press ", Tone.MUTED), *enter, Span(said, Tone.MUTED))
@@ -127,5 +127,5 @@ def _advice(worker: WorkerRow, held: Sequence[LeaseRow]) -> Line:
         why = "its loop stands or a body ignores its deadline: stack in its log, jobs.worker.loop-blocked"
         return line(Span(" press ", Tone.MUTED), *enter, Span(why, Tone.WARN))
     if worker.state in {"draining", "drained"}:
-        return line(Span(" press ", Tone.MUTED), Span("u", Tone.KEY), " claim again   ", *enter)
-    return line(Span(" press ", Tone.MUTED), Span("D", Tone.KEY), " drain   ", *enter)
+        return line(Span(" press ", Tone.MUTED), Span(look.key("resume"), Tone.KEY), " claim again   ", *enter)
+    return line(Span(" press ", Tone.MUTED), Span(look.key("drain"), Tone.KEY), " drain   ", *enter)

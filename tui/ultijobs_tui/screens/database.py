@@ -30,7 +30,7 @@ class DatabaseScreen(ListScreen):
         return database_table(frame, self.desk.look(), find=self.find)
 
     def panel(self) -> list[Line]:
-        return database_panel(self.under(), self.desk.look().width)
+        return database_panel(self.under(), self.desk.look())
 
     def under(self) -> Fact | None:
         health = self.frame.health if self.frame else None

@@ -11,8 +11,8 @@ from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.look import Look
-from ultijobs_tui.present.causes import cause_key, short_fingerprint
-from ultijobs_tui.present.holder import holder_of_stuck
+from ultijobs_tui.present.causes import short_fingerprint
+from ultijobs_tui.present.holder import holder_of_stuck, place_of
 from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line, rule
@@ -149,14 +149,9 @@ class IncidentScreen(CockpitScreen):
 
     def _open(self) -> None:
         stuck = self._stuck()
-        if stuck is None:
-            return
-        if stuck.cause is not None:
-            self.desk.go(Place("dead", key=cause_key(stuck.cause)))
-        elif stuck.where:
-            self.desk.go(Place("jobs", where=stuck.where))
-        elif stuck.queue:
-            self.desk.go(Place("queues", key=stuck.queue))
+        place = place_of(stuck) if stuck else None
+        if place is not None:
+            self.desk.go(place)
 
     def _retry(self, *, canary: bool) -> None:
         stuck = self._stuck()

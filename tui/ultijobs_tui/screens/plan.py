@@ -62,6 +62,7 @@ class PlanDialog(Modal[Applied | None]):
         self._title = title
         self._apply = apply
         self._word = confirm_word(plan)
+        self._refused = plan.matched.value == 0
         self.applying = False
         self._stopping = False
         self._exit = plan.options.exit
@@ -95,7 +96,7 @@ class PlanDialog(Modal[Applied | None]):
                     yield Lines(id="word-label", classes="label")
                     yield Input(id="word", compact=True, select_on_focus=False)
                 verb = _VERBS.get(self.plan.action) or str(self.plan.action).partition("-")[0].capitalize()
-                yield Button(verb, id="apply", compact=True, disabled=bool(self._word))
+                yield Button(verb, id="apply", compact=True, disabled=bool(self._word) or self._refused)
             yield Lines(id="plan-hint")
 
     def on_mount(self) -> None:
@@ -193,7 +194,7 @@ class PlanDialog(Modal[Applied | None]):
         self._hint(line(" ", Span("copied the command", Tone.GOOD)))
 
     def _start(self) -> None:
-        if self.applying:
+        if self.applying or self._refused:
             return
         try:
             plan = self._worded()

@@ -1,0 +1,113 @@
+"""Backfills: passes over what is stored already, how far they are, and what stopped them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from ultijobs.inspection import Action, BackfillRow, BackfillState, Target
+from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.desk import Intent, Place
+from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.backfills import (
+    BACKFILL_SORTS,
+    STALLED,
+    backfill_panel,
+    backfill_table,
+    backfills_summary,
+)
+from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.listing import ListScreen
+from ultijobs_tui.table import Line, Span, Table
+
+__all__ = ["BackfillsScreen"]
+
+_STOPPED: Final = frozenset({BackfillState.FAILED, BackfillState.CANCELLED})
+_QUEUED: Final = frozenset({"pause", "resume"})
+
+
+class BackfillsScreen(ListScreen):
+    VIEW = "backfills"
+    PANEL_ROWS = 5
+    BINDINGS = bindings_of("backfills")
+    SORTS = BACKFILL_SORTS
+    CLI = "ultijobs backfill --list"
+    NOUN = "backfill"
+    ROW_ACTIONS: ClassVar = frozenset({"open", "start", "force", "cancel", "retry", "copy.id", "copy.cli"}) | _QUEUED
+
+    def needs(self) -> Needs:
+        return Needs(backfills=True)
+
+    def summary(self) -> list[str | Span]:
+        return backfills_summary(self.frame)
+
+    def table(self, frame: Frame) -> Table:
+        return backfill_table(frame, self.desk.look(), sort=self.sort, find=self.find)
+
+    def panel(self) -> list[Line]:
+        return backfill_panel(self.under(), self.desk.look())
+
+    def under(self) -> BackfillRow | None:
+        rows = (self.frame.backfills if self.frame else None) or []
+        return next((row for row in rows if row.name == self._list.cursor.key), None)
+
+    def tenant_here(self) -> str | None:
+        row = self.under()
+        return row.tenant if row else None
+
+    def holder(self) -> Place | str:
+        row = self.under()
+        if row is None or row.queue is None:
+            return super().holder()
+        return Place("queues", key=row.queue)
+
+    # -- keys ------------------------------------------------------------------------------------------
+    def handlers(self) -> Mapping[str, Callable[[], None]]:
+        def on(do: Callable[[BackfillRow], None]) -> Callable[[], None]:
+            return lambda: None if (row := self.under()) is None else do(row)
+
+        return {
+            **super().handlers(),
+            "open": on(lambda row: self.desk.go(Place("run", job=row.job_id))),
+            "start": on(lambda row: self._pass(row, Action.START_BACKFILL, "START")),
+            "force": on(lambda row: self._pass(row, Action.FORCE_BACKFILL, "FORCE a new pass of")),
+            "cancel": on(lambda row: self._job(row, Action.CANCEL, "CANCEL the pass of")),
+            "retry": on(lambda row: self._job(row, Action.RETRY, "GO ON with the pass of")),
+            "pause": on(lambda row: self._queue(row, Action.PAUSE)),
+            "resume": on(lambda row: self._queue(row, Action.RESUME)),
+            "copy.id": on(lambda row: self.desk.copy(row.name)),
+            "copy.cli": on(lambda row: self.desk.copy(f"ultijobs backfill {row.name}")),
+        }
+
+    def unfit(self, action: KeyAction) -> str | None:
+        row = self.under()
+        return super().unfit(action) or (None if row is None else _unfit(action.id, row))
+
+    def _pass(self, row: BackfillRow, action: Action, verb: str) -> None:
+        self.desk.act(Intent(action, Target(backfill=row.name), f"{verb} backfill {row.name}"))
+
+    def _job(self, row: BackfillRow, action: Action, verb: str) -> None:
+        if row.job_id is not None:
+            self.desk.act(Intent(action, (row.job_id,), f"{verb} backfill {row.name}"))
+
+    def _queue(self, row: BackfillRow, action: Action) -> None:
+        if row.queue is not None:
+            self.desk.act(Intent(action, Target(queue=row.queue), f"{action.upper()} queue {row.queue}"))
+
+
+def _unfit(action: str, row: BackfillRow) -> str | None:  # noqa: PLR0911 - one line per reason
+    if action in _QUEUED and row.queue is None:
+        return "its queue is not known"
+    if action in {"start", "force"} and not row.declared:
+        return "the application does not declare it any more"
+    if action == "start" and row.state is BackfillState.COMPLETED:
+        return "it has completed: F forces a new pass"
+    if action == "cancel" and row.state is not BackfillState.RUNNING:
+        return f"no pass of it is live; it is {row.state}"
+    if action == "retry" and row.state not in _STOPPED:
+        return f"only a pass that has stopped can go on; this is {row.state}"
+    if action == "retry" and row.error_code == STALLED:
+        return "its source and its count() disagree: going on cannot mend that"
+    if action in {"open", "cancel", "retry"} and row.job_id is None:
+        return "no pass of it is known"
+    return None
