@@ -15,7 +15,7 @@ from ultijobs._queue.records import ClaimAsk, NewJob
 from ultijobs.errors import DriverUnavailable
 from ultijobs.inspection import Field, Inspector
 from ultijobs.postgres.links import Links
-from ultijobs_tui.frame import ActivityAsk, Needs, PageAsk, TallyAsk
+from ultijobs_tui.frame import ActivityAsk, Needs, OutboxAsk, PageAsk, TallyAsk
 from ultijobs_tui.reading import Reader
 
 MOST = 6
@@ -72,7 +72,11 @@ def screens(job: UUID) -> dict[str, Needs]:
         "run": Needs(job=job),
         "why": Needs(why=job),
         "workers": Needs(workers=True, leases=True, leader=True),
+        "backfills": Needs(backfills=True),
+        "tasks": Needs(tasks=True, slots="nightly", leader=True),
+        "outbox": Needs(outbox=OutboxAsk(), health=True),
         "activity": Needs(activity=ActivityAsk()),
+        "database": Needs(health=True),
         "following a canary": Needs(causes="state:dead", page=page).following(job),
     }
 

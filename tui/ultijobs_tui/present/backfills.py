@@ -178,7 +178,7 @@ def backfill_panel(row: BackfillRow | None, look: Look) -> list[Line]:
             Span("   here ", Tone.MUTED), row.environment or fmt.NEVER,
         ),
         _trouble(row),
-        _press(row),
+        _press(row, look),
     ]  # fmt: skip
 
 
@@ -194,15 +194,20 @@ def _trouble(row: BackfillRow) -> Line:
     return line(Span(" nothing is wrong", Tone.MUTED))
 
 
-def _press(row: BackfillRow) -> Line:
+def _press(row: BackfillRow, look: Look) -> Line:
     parts: list[str | Span] = [Span(" press ", Tone.MUTED)]
     if row.job_id is not None:
-        parts += [Span("enter", Tone.KEY), " its run   "]
+        parts += [Span(look.key("open"), Tone.KEY), " its run   "]
     if row.state is BackfillState.RUNNING:
-        parts += [Span("X", Tone.KEY), " cancel the pass   ", Span("p", Tone.KEY), " pause its queue   "]
+        parts += [
+            Span(look.key("cancel"), Tone.KEY),
+            " cancel the pass   ",
+            Span(look.key("pause"), Tone.KEY),
+            " pause its queue   ",
+        ]
     elif row.state in {BackfillState.FAILED, BackfillState.CANCELLED} and row.error_code != STALLED:
-        parts += [Span("r", Tone.KEY), " go on from the cursor   "]
+        parts += [Span(look.key("retry"), Tone.KEY), " go on from the cursor   "]
     elif row.state is BackfillState.PENDING:
-        parts += [Span("b", Tone.KEY), " start   "]
-    parts += [Span("F", Tone.KEY), " force a new pass: shows first what it would touch"]
+        parts += [Span(look.key("start"), Tone.KEY), " start   "]
+    parts += [Span(look.key("force"), Tone.KEY), " force a new pass: shows first what it would touch"]
     return line(*parts)

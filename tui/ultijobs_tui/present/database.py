@@ -193,5 +193,7 @@ def database_panel(fact: Fact | None, look: Look) -> list[Line]:
         said = textwrap.shorten(fact.detail, max(20, look.width - 4), placeholder=" …")
         lines.append(line(" ", Span(said, Tone.MUTED)))
     lines += command_lines(fact.statement, look.width, label="by hand")
-    lines.append(line(" press ", Span(look.key("copy.id"), Tone.KEY), " copy the statement: the cockpit runs none of them"))
+    lines.append(
+        line(" press ", Span(look.key("copy.id"), Tone.KEY), " copy the statement: the cockpit runs none of them")
+    )
     return lines

@@ -112,7 +112,12 @@ def _none(frame: Frame, look: Look) -> tuple[Line, ...]:
     if not ready.value:
         return (line("Nothing is running, and nothing is due."),)
     return (
-        line("Nothing is running. ", Span(fmt.count(ready), Tone.STRONG), " due: see why on ", Span(look.key("tab.incident"), Tone.KEY)),
+        line(
+            "Nothing is running. ",
+            Span(fmt.count(ready), Tone.STRONG),
+            " due: see why on ",
+            Span(look.key("tab.incident"), Tone.KEY),
+        ),
     )
 
 
@@ -156,7 +161,8 @@ def lease_panel(lease: LeaseRow | None, frame: Frame | None, look: Look) -> list
         line(Span(" holder ", Tone.MUTED), *_holder(lease, worker, look)),
         line(Span(" lease ", Tone.MUTED), *_fate(lease, look)),
         line(
-            Span(" press ", Tone.MUTED), Span(look.key("open"), Tone.KEY), " its run   ", Span(look.key("holder"), Tone.KEY), " worker   ",
+            Span(" press ", Tone.MUTED), Span(look.key("open"), Tone.KEY), " its run   ",
+            Span(look.key("holder"), Tone.KEY), " worker   ",
             Span(look.key("cancel"), Tone.KEY), " cancel: a body may go on until its next step write",
         ),
     ]  # fmt: skip

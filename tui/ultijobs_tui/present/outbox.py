@@ -124,7 +124,9 @@ def blocker_line(frame: Frame | None, look: Look) -> Line:
         return line(" ", Span("nothing waits", Tone.MUTED))
     age = 0.0 if depth.oldest is None else fmt.ms_between(depth.oldest, look.now)
     if (held := _oldest_open(frame.health)) is not None:
-        return line(Span(" held back by ", Tone.WARN), held, Span(f"   {look.key('tab.database')} the database", Tone.MUTED))
+        return line(
+            Span(" held back by ", Tone.WARN), held, Span(f"   {look.key('tab.database')} the database", Tone.MUTED)
+        )
     if age > _LATE_MS:
         return line(
             Span(" no relay has taken it", Tone.BAD), f" for {fmt.age(age)}: ", Span("ultijobs relay", Tone.KEY),
@@ -167,7 +169,11 @@ def _press(row: OutboxRow, look: Look) -> Line:
     if row.state is OutboxState.SET_ASIDE:
         also = ", with those of its transaction that were set aside with it"
         return line(
-            press, Span(look.key("retry"), Tone.KEY), f" stage it again{also}   ", Span(look.key("open"), Tone.KEY), " the error whole"
+            press,
+            Span(look.key("retry"), Tone.KEY),
+            f" stage it again{also}   ",
+            Span(look.key("open"), Tone.KEY),
+            " the error whole",
         )
     if row.job_id is not None:
         return line(press, Span(look.key("open"), Tone.KEY), " its job")
