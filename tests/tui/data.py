@@ -634,7 +634,7 @@ def workers() -> list[WorkerRow]:
         ),
         worker(5, "w-02", "wedged", running=1, free_slots=39, loop_lag_ms=14_000, settled_at=ago(minutes=9)),
         worker(6, "w-04", "idle", running=0, free_slots=40, counters={}, claimed_at=None, settled_at=None),
-        worker(7, "w-16", "gone", heartbeat_at=ago(hours=7), code_version="71be003"),
+        worker(7, "w-16", "drained", heartbeat_at=ago(hours=7), stopped_at=ago(hours=7), started_at=ago(hours=9)),
         worker(8, "w-12", "drained", running=0, free_slots=0, rss_bytes=3 * 2**29),
     ]
 
@@ -645,7 +645,7 @@ def workers_before() -> list[WorkerRow]:
     return [
         replace(w, counters={name: count - grown.get(name, 0) for name, count in w.counters.items()})
         for w in workers()
-        if w.state != "gone"
+        if not w.ended
     ]
 
 

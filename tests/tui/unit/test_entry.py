@@ -94,7 +94,7 @@ def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang()
             return 0
 
         entry.Inspector.connect = lambda *a, **k: Hanging()
-        entry.LiveSource = lambda inspector: inspector
+        entry.LiveSource = lambda inspector, **_: inspector
         entry.run_source = shown
         entry.run("memory:")
     """

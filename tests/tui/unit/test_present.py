@@ -56,7 +56,7 @@ def test_a_row_keeps_its_place_while_only_its_count_changes() -> None:
 
 def test_every_stuck_row_says_which_key_helps() -> None:
     for row in incident_table(frame(Needs(overview=True)), LOOK).rows:
-        assert row.cells[-1].text.split()[0] in {"c", "u", "enter", "ctrl+r"}
+        assert row.cells[-1].text.split()[0] in {"c", "u", "w", "enter", "ctrl+r"}
 
 
 def test_nothing_stuck_is_said_with_the_numbers_that_prove_it() -> None:

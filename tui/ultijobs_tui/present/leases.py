@@ -76,7 +76,7 @@ def _row(lease: LeaseRow, worker: WorkerRow | None, look: Look, whole: float) ->
             cell(fmt.short_id(lease.id), Tone.MUTED),
             cell(lease.name, Tone.STRONG),
             cell(lease.running_step or fmt.NEVER),
-            cell(lease.worker_id or fmt.NEVER, Tone.BAD if worker is not None and worker.state == "gone" else None),
+            cell(lease.worker_id or fmt.NEVER, Tone.BAD if worker is not None and worker.ended else None),
             cell(look.since(lease.started_at, exact=True)),
             cell(look.since(worker.heartbeat_at) if worker is not None else fmt.NEVER, Tone.MUTED),
             _left(lease, look, whole),
@@ -98,7 +98,7 @@ def _left(lease: LeaseRow, look: Look, whole: float) -> Cell:
 
 
 def _note(lease: LeaseRow, worker: WorkerRow | None) -> Cell:
-    if worker is not None and worker.state == "gone":
+    if worker is not None and worker.ended:
         return cell("worker gone", Tone.BAD)
     if lease.expired:
         return cell("lease ended, nobody took it over", Tone.BAD)
@@ -125,8 +125,8 @@ def leases_summary(frame: Frame | None) -> list[str | Span]:
     """`198 running · 3 expired · 2 on a worker that is gone`."""
     if frame is None or frame.leases is None:
         return []
-    gone = {w.worker_id for w in frame.workers or () if w.state == "gone"}
-    gone -= {w.worker_id for w in frame.workers or () if w.state != "gone"}
+    gone = {w.worker_id for w in frame.workers or () if w.ended}
+    gone -= {w.worker_id for w in frame.workers or () if not w.ended}
     parts: list[str | Span] = [f"{len(frame.leases)} running"]
     if len(frame.leases) >= _SHOWN:
         parts = [f"{_SHOWN} of {frame.overview.running if frame.overview else _SHOWN:,} running, the next to end first"]
@@ -173,7 +173,7 @@ def _holder(lease: LeaseRow, worker: WorkerRow | None, look: Look) -> list[str |
         return ["nobody"]
     if worker is None:
         return [lease.worker_id, Span("   no heartbeat of it is kept", Tone.WARN)]
-    tone = Tone.BAD if worker.state in {"gone", "wedged"} else Tone.PLAIN
+    tone = Tone.BAD if worker.ended or worker.state == "wedged" else Tone.PLAIN
     ago = "" if look.absolute else " ago"
     return [
         f"{lease.worker_id} on {worker.host} pid {worker.pid} · ",

@@ -21,7 +21,6 @@ __all__ = ["WORKER_SORTS", "held_by", "instance_of", "lag_tone", "worker_table",
 WORKER_SORTS: Final = ("trouble", "name", "busy", "beat")
 SLOW_LAG_MS: Final = 1_000
 """From here on a loop that turns late is shown as trouble."""
-GONE: Final = frozenset({"gone", "drained"})
 _FAILED: Final = ("retried", "dead")
 _TONES: Final = {
     "healthy": Tone.GOOD,
@@ -83,8 +82,9 @@ def _order(sort: str, held: Mapping[str, Sequence[LeaseRow]]) -> Callable[[Worke
             return worker.heartbeat_at.timestamp()
         if sort == "name":
             return worker.worker_id
-        left_jobs = worker.state == "gone" and worker.worker_id in held
-        return 1 if left_jobs else _TROUBLE.get(worker.state, 3)
+        if worker.ended:
+            return 1 if worker.worker_id in held else _TROUBLE["gone"]
+        return _TROUBLE.get(worker.state, 3)
 
     return lambda worker: (key(worker), worker.worker_id, str(worker.instance))
 
@@ -114,7 +114,9 @@ def _row(worker: WorkerRow, held: Sequence[LeaseRow], history: History, look: Lo
 
 
 def _state(worker: WorkerRow, held: Sequence[LeaseRow], look: Look) -> Cell:
-    if worker.state == "gone":
+    if worker.stopped_at is not None and not held:
+        return cell("stopped" if look.absolute else f"stopped {look.since(worker.stopped_at)}", Tone.MUTED)
+    if worker.ended:
         since = "" if look.absolute else f" {look.since(worker.heartbeat_at)}"
         return cell(f"{'GONE' if held else 'gone'}{since}", Tone.BAD if held else Tone.MUTED)
     said = worker.state if worker.state in {"healthy", "idle"} else worker.state.upper()
