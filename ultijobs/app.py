@@ -212,7 +212,7 @@ class App(Generic[S]):
                 f"enqueue_backfill: {handle!r:.100} is no backfill that is registered here",
                 fix="list it in App(jobs=[…])",
             )
-        return await self._opening.call(lambda driver: ask(driver, Wanted.of(handle), force=force))
+        return await self._opening.call(lambda driver: ask(driver, Wanted.of(handle, self.limits), force=force))
 
     def transaction(self, tx: AsyncTx | SyncTx, /) -> TransactionBlock:
         """Binds a transaction of the caller's: enqueues of this application in the block join it.

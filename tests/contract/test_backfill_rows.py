@@ -111,7 +111,8 @@ async def test_a_completed_backfill_stays_so_when_a_later_pass_fails(harness: Ha
     await harness.driver.backfills.begin(start(forced, forced=True))
     assert ((await seen(harness)).state, (await seen(harness)).forced) == ("running", True)
     await end(harness, forced, Outcome.DEAD)
-    assert (await seen(harness)).state == "completed"
+    found = await seen(harness)
+    assert (found.state, found.run_id, found.error_code) == ("completed", claimed.run_id, None)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ultijobs import _settings
 from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.lanes import lane_of
 from ultijobs._queue.records import CatalogEntry, Enqueued, NewJob
 from ultijobs._retry import RetryPolicy
 from ultijobs._tracing import traceparent
@@ -15,6 +16,7 @@ from ultijobs.errors import BackfillApplied
 
 if TYPE_CHECKING:
     from ultijobs._definitions.backfill import BackfillHandle
+    from ultijobs._definitions.bounds import Limits
 
 __all__ = ["Wanted", "applied", "ask"]
 
@@ -28,11 +30,19 @@ class Wanted:
     tenant: str
     attempts: int
     code_version: str | None
+    by_tenant: bool = False
+    """Whether each tenant's jobs of the queue wait in a lane of their own. Any lane is served."""
 
     @classmethod
-    def of(cls, handle: BackfillHandle[Any]) -> Wanted:
-        version = _settings.load().code_version
-        return cls(handle.name, handle.queue, handle.tenant, handle.retry.attempts, version)
+    def of(cls, handle: BackfillHandle[Any], limits: Limits) -> Wanted:
+        return cls(
+            name=handle.name,
+            queue=handle.queue,
+            tenant=handle.tenant,
+            attempts=handle.retry.attempts,
+            code_version=_settings.load().code_version,
+            by_tenant=limits.tells_tenants_apart(handle.queue),
+        )
 
     @classmethod
     def declared(cls, entry: CatalogEntry) -> Wanted:
@@ -61,17 +71,19 @@ async def ask(driver: Driver, wanted: Wanted, *, force: bool, actor: str | None 
         done = await driver.backfills.completed(wanted.name)
         if done is not None:
             raise applied(wanted.name, str(done.run_id))
+    tenant = None if wanted.tenant == "none" else wanted.tenant
     job = NewJob(
         id=new_id(),
         name=wanted.name,
         input='{"force":true}' if force else '{"force":false}',
         queue=wanted.queue,
         idempotency_key=wanted.name,
-        tenant_id=None if wanted.tenant == "none" else wanted.tenant,
+        tenant_id=tenant,
         max_attempts=wanted.attempts,
+        lane=lane_of(wanted.name, tenant, capped=False, by_tenant=wanted.by_tenant),
         enqueued_by=actor,
-        code_version=wanted.code_version,
         traceparent=traceparent(),
+        code_version=wanted.code_version,
     )
     return (await driver.enqueue([job]))[0]
 

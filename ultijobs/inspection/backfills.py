@@ -37,7 +37,7 @@ ALARMING: Final = frozenset({BackfillState.PENDING, BackfillState.FAILED, Backfi
 
 @dataclass(frozen=True, slots=True)
 class BackfillRow:
-    """One backfill and its newest pass. What no pass has told is None."""
+    """One backfill and its newest pass, or the completed one. What no pass has told is None."""
 
     name: str
     state: BackfillState
@@ -88,18 +88,18 @@ async def backfill_rows(driver: Driver, declared: Sequence[CatalogEntry] = ()) -
 def _row(surveyed: Surveyed, entry: CatalogEntry | None, now: datetime) -> BackfillRow:
     said: Mapping[str, Any] = {} if entry is None else entry.declaration
     state = state_of(surveyed, entry)
-    shown = surveyed.newest
+    # A pass that was forced and failed says nothing about one that has completed.
+    shown = surveyed.completed if state is BackfillState.COMPLETED else surveyed.newest
     if surveyed.live_job is not None and shown is not None and shown.job_id != surveyed.live_job:
         shown = None  # Asked for again, and not begun: the pass before it says nothing about it.
     checksum = said.get("checksum")
-    last = surveyed.completed if state is BackfillState.COMPLETED else shown
     rate = None if shown is None else _rate(shown)
     remaining = None if shown is None else remaining_of(shown)
     return BackfillRow(
         name=surveyed.name,
         state=state,
         declared=entry is not None,
-        changed=last is not None and checksum is not None and last.checksum != checksum,
+        changed=shown is not None and checksum is not None and shown.checksum != checksum,
         queue=None if entry is None else entry.queue,
         tenant=said.get("tenant"),
         batch=said.get("batch"),

@@ -90,9 +90,8 @@ class Tables:
             types = await self._columns(connection, table, names)
             if guard is not None:
                 await guard(connection)
-            statement = _statement(table, names, types, where, begun=after is not None)
-            values = [] if after is None else list(after.values())
-            rows = await connection.fetch(statement, limit, *values)
+            statement = _statement(table, names, types, where, limit, begun=after is not None)
+            rows = await connection.fetch(statement, *(() if after is None else after.values()))
         places = [f"{_CURSOR}{at}" for at in range(len(names))]
         last = {name: rows[-1][place] for name, place in zip(names, places, strict=True)} if rows else None
         return TablePage([_plain(row, places) for row in rows], last, more=len(rows) >= limit)
@@ -130,19 +129,21 @@ class Tables:
         return [known[name] for name in names]
 
 
-def _statement(table: str, names: Sequence[str], types: Sequence[str], where: str | None, *, begun: bool) -> str:
+def _statement(
+    table: str, names: Sequence[str], types: Sequence[str], where: str | None, limit: int, *, begun: bool
+) -> str:
     columns = [_name(name) for name in names]
     cursors = ", ".join(f"t.{column}::text as {_CURSOR}{at}" for at, column in enumerate(columns))
     order = ", ".join(f"t.{column}" for column in columns)
     terms = [f"t.{column} is not null" for column in columns]
     if begun:
-        values = ", ".join(f"${at}::text::{kind}" for at, kind in enumerate(types, 2))
+        values = ", ".join(f"${at}::text::{kind}" for at, kind in enumerate(types, 1))
         terms.insert(0, f"({order}) > ({values})")
-    # The application's own text comes last, on lines of its own: it may end in a comment.
+    # The application's own text has lines of its own: it may end in a comment. The limit is written out for the plan.
     own = "" if where is None else f"\n   and (\n{where}\n)"
     return (
         f"select t.*, {cursors}\n  from {_quoted(table)} t\n where {' and '.join(terms)}{own}\n"
-        f" order by {order} limit $1::int"
+        f" order by {order} limit {limit:d}"
     )
 
 

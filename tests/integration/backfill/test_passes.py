@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.backfill.conftest import passes_of, row_of, run, until
 from tests.support.eventually import eventually
-from ultijobs import App, BatchSource, Context, RetryPolicy, Worker, backfill, current
+from ultijobs import App, BatchSource, Context, Limits, RetryPolicy, Worker, backfill, current
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._ids import new_id
 from ultijobs._metrics import series
@@ -193,6 +193,15 @@ async def test_one_pass_is_live_at_a_time_and_a_completed_one_is_repeated_only_b
     assert (newest.run_id, newest.forced, newest.status) == (forced.run_id, True, "completed")
     assert oldest == before
     assert shelf.read == [None, 10, 20, None]
+
+
+async def test_a_pass_waits_in_its_tenant_s_lane_where_tenants_take_turns():
+    fill = declared(Shelf(3), tenant="acme")
+    async with shop(fill, limits=Limits(fair=["default"])) as app:
+        answer = await fill.enqueue()
+        assert (await Inspector(app.driver).job(answer.id)).row.lane == "t:acme"
+        await run(app)
+        assert (await row_of(app, "fill")).state == "completed"
 
 
 async def test_a_handle_of_no_application_is_refused():
