@@ -39,11 +39,12 @@ from ultijobs.postgres.enqueue import Enqueuer
 from ultijobs.postgres.events import PostgresEvents
 from ultijobs.postgres.inspection import PostgresInspection
 from ultijobs.postgres.leases import PostgresLeaseLink, reap
-from ultijobs.postgres.links import SWEEPING, Links, Place
+from ultijobs.postgres.links import Links
 from ultijobs.postgres.listen import subscribed
 from ultijobs.postgres.migrate import check
 from ultijobs.postgres.moving import PostgresMoves
 from ultijobs.postgres.outbox import PostgresOutbox
+from ultijobs.postgres.place import SWEEPING, Place
 from ultijobs.postgres.requeue import requeue
 from ultijobs.postgres.retention import PostgresRetention
 from ultijobs.postgres.schedule import PostgresSchedule

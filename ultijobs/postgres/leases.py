@@ -22,7 +22,8 @@ from ultijobs._queue.records import (
 )
 from ultijobs.postgres import workers
 from ultijobs.postgres.fates import fates
-from ultijobs.postgres.links import Links, Place
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.place import Place
 from ultijobs.postgres.settlements import RELEASE
 from ultijobs.postgres.slots import LEFT_BEHIND, letting_go
 from ultijobs.postgres.sql import Sql

@@ -12,7 +12,7 @@ from uuid import uuid4
 from ultijobs._queue.records import Signal, SignalKind
 from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.faults import is_away
-from ultijobs.postgres.links import Place
+from ultijobs.postgres.place import Place
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import asyncpg
 
 from ultijobs.errors import DriverUnavailable, Invariant
-from ultijobs.postgres.links import Links, Place
+from ultijobs.postgres.links import Links
+from ultijobs.postgres.place import Place
 
 if TYPE_CHECKING:
     from asyncpg import Connection, Record

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from ultijobs.postgres.inspection import PostgresInspection
-from ultijobs.postgres.links import READING
+from ultijobs.postgres.place import READING
 from ultijobs.postgres.sql import Sql
 
 

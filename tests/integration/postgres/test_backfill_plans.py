@@ -11,7 +11,7 @@ import pytest
 from tests.integration.postgres.test_plans import SETTINGS, cost
 from tests.support.servers import Server, blocking
 from ultijobs.postgres import backfills
-from ultijobs.postgres.links import READING
+from ultijobs.postgres.place import READING
 
 MANY = 10_000
 PASSES = 200

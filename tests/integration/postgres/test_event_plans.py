@@ -13,7 +13,7 @@ from tests.integration.postgres.test_plans import SETTINGS, cost
 from tests.support.servers import Server, blocking
 from ultijobs._ids import new_id
 from ultijobs.postgres import events
-from ultijobs.postgres.links import READING
+from ultijobs.postgres.place import READING
 
 WAITING = 10_000
 # Each run waits for its own key; run 1 is running, with two waits of its own; a history of events of one name.

@@ -16,7 +16,7 @@ from ultijobs._queue.retention import Kept, Shelf
 from ultijobs._retention.sweeping import sweep
 from ultijobs.errors import Invariant
 from ultijobs.postgres import PostgresDriver, history, retention
-from ultijobs.postgres.links import SWEEPING
+from ultijobs.postgres.place import SWEEPING
 from ultijobs.postgres.sql import Sql
 
 WINDOWS = Retention()

@@ -10,7 +10,7 @@ import pytest
 
 import ultijobs.postgres
 from ultijobs.postgres.dsn import Dsn
-from ultijobs.postgres.links import Place
+from ultijobs.postgres.place import Place
 from ultijobs.postgres.sql import Sql
 
 STATEMENT = re.compile(r"\s*(with|select|insert|update|delete)\b", re.IGNORECASE)

@@ -10,7 +10,7 @@ from tests.support.scenes import Scene
 from tests.support.stage import JOBS
 from ultijobs import App
 from ultijobs.postgres.attention import LOOK
-from ultijobs.postgres.links import Place
+from ultijobs.postgres.place import Place
 
 LOOKS = 6
 BESIDES = 5
