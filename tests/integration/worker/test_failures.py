@@ -1,5 +1,8 @@
 """Attempts that end badly: each costs what it should, and the row says why."""
 
+import logging
+from datetime import datetime
+
 import pytest
 
 from tests.faults.proxy import Proxy
@@ -17,7 +20,7 @@ from tests.support.stage import (
     slow_step,
     terminal_in_a_step,
 )
-from ultijobs import App
+from ultijobs import App, task
 
 
 async def test_a_timeout_cancels_waits_for_the_clean_up_and_then_retries(stage: Scene):
@@ -122,3 +125,30 @@ async def test_the_error_of_a_step_wins_over_the_failure_to_record_it(
     assert (row["attempt"], row["stop_reason"]) == (1, "terminal")
     assert "the card is stolen" in row["last_error"]
     await eventually(lambda: [line for line in caplog.records if getattr(line, "event", "") == "jobs.database.away"])
+
+
+async def test_an_outage_is_one_line_of_a_worker_that_also_schedules_and_relays(
+    stage: Scene, pg_url: str, caplog: pytest.LogCaptureFixture
+):
+    @task(cron="* * * * * *", tz="UTC")
+    def each_second(occurrence: datetime) -> list[object]:
+        return []
+
+    def said(event: str) -> list[logging.LogRecord]:
+        return [line for line in caplog.records if getattr(line, "event", "") == event]
+
+    caplog.set_level(logging.INFO, "ultijobs")
+    with Proxy(pg_url) as proxy:
+        app = App(jobs=[quick], tasks=[each_second], driver=proxy.url, outbox=pg_url)
+        async with app, working(app), stage.pool.acquire() as connection:
+            await eventually(lambda: said("jobs.scheduler.dispatched") and said("jobs.outbox.started"))
+            proxy.refuse()
+            await eventually(lambda: said("jobs.database.away"))
+            async with connection.transaction():
+                await app.enqueue(quick, Ask(key="k"), tx=connection)
+            await eventually(lambda: stage.value("select claim_no >= 3 from x_outbox"))
+            dispatched = len(said("jobs.scheduler.dispatched"))
+            proxy.heal()
+            await stage.effect("end")
+            await eventually(lambda: len(said("jobs.scheduler.dispatched")) > dispatched + 1)
+    assert [len(said(event)) for event in ("jobs.database.away", "jobs.database.back")] == [1, 1]
