@@ -17,13 +17,13 @@ Row = Mapping[str, Any]
 
 
 def manifest(call: Invocation) -> Report:
-    """Says what the application declares: jobs, tasks, backfills, limits.
+    """Says what an application declares.
 
     The same code gives the same answer, byte by byte, on every machine: keep it beside the code and compare. It reads
     no database, and holds no address and no secret.
 
     $ ultijobs manifest --app shop.main:app
-    $ ultijobs manifest --app shop.main:app --json > manifest.json
+    $ ultijobs manifest --app shop.main:app --json
     """
     from ultijobs._definitions.manifest import manifest as described  # noqa: PLC0415 - it loads pydantic
 
