@@ -49,9 +49,17 @@ def next_due(
     store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str], tenants: Allowance | None
 ) -> timedelta | None:
     now = store.now()
+    # Behind what is due and held back, nothing new comes up by the time alone.
+    held = {
+        (row.queue, row.lane, row.priority)
+        for row in store.jobs.values()
+        if row.claimable and row.run_at <= now and _may_be_held(row.lane, tenants)
+    }
     dues: list[datetime] = []
     for row in store.jobs.values():
-        if not row.claimable or row.queue not in queues or not _may_come(row, names, caps, tenants, now):
+        if not row.claimable or row.queue not in queues or not _may_come(row, names, caps):
+            continue
+        if (row.queue, row.lane, row.priority) in held:
             continue
         pause = store.pause_of(row.queue, now)
         if pause is None:
@@ -61,19 +69,20 @@ def next_due(
     return None if not dues else max(min(dues) - now, timedelta(0))
 
 
+def _may_come(row: Row, names: Sequence[str], caps: Collection[str]) -> bool:
+    """True when the row lies where its name belongs."""
+    return row.name in names and capped_name(row.lane) == (row.name if row.name in caps else None)
+
+
+def _may_be_held(lane: str, tenants: Allowance | None) -> bool:
+    """True for a lane that a cap or an allowance may hold back."""
+    tenant = tenant_of(lane)
+    return capped_name(lane) is not None or (tenants is not None and tenant is not None and tenants.of(tenant) <= 0)
+
+
 def any_lapsed(store: Store) -> bool:
     now = store.now()
     return any(_lapsed(row, now) or row.state == "delayed" for row in store.jobs.values()) or bool(_orphaned(store))
-
-
-def _may_come(row: Row, names: Sequence[str], caps: Collection[str], tenants: Allowance | None, now: datetime) -> bool:
-    """False too for what is due and may be held back by a cap or an allowance."""
-    capped, tenant = capped_name(row.lane), tenant_of(row.lane)
-    if row.name not in names or (capped in caps) != (row.name in caps) or (capped is not None and capped not in caps):
-        return False
-    if row.run_at > now:
-        return True
-    return capped is None and (tenants is None or tenant is None or tenants.of(tenant) > 0)
 
 
 def file(store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
