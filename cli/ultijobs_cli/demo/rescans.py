@@ -35,9 +35,16 @@ def missing(known: Audited, there: Iterable[tuple[str, str]]) -> list[str]:
     return sorted(name for name, version in there if (name, version) not in known.versions)
 
 
-@job(Rescan, idempotency_key=lambda scan: scan.minute.isoformat(), tenant="none", queue="audit", timeout="1m")
+@job(
+    Rescan,
+    idempotency_key=lambda scan: scan.minute.isoformat(),
+    tenant="none",
+    queue="audit",
+    timeout="1m",
+    concurrency=1,
+)
 async def rescan(input: Rescan, step: Step, ctx: Context[Services]) -> None:
-    """Asks for the audits that are missing; one that still waits or runs is not asked for twice."""
+    """Asks for the audits that are missing, one look at a time; an audit that waits or runs is not asked for twice."""
     known = await ctx.services.audited()
     there = await step.run("look", installed)
     names = missing(known, there.items())
