@@ -168,7 +168,7 @@ def _plan_report(plan: Plan, before: Sequence[Unknown]) -> Report:
 def _ask(call: Invocation, plan: Plan) -> bool:
     if not at_terminal() or call.flags.json or call.flags.json_lines:
         raise CliBadFlag(
-            f"{plan.action} with --where touches {wording.plural(wording.count(plan.matched), 'job')} "
+            f"{plan.action} touches {wording.plural(wording.count(plan.matched), 'job')} "
             "and there is no terminal to ask at",
             fix="look with --dry-run, then add --yes",
         )

@@ -234,6 +234,15 @@ def test_leases_show_who_holds_what_until_when(queue: Cli, seeds: Seeds) -> None
     assert "lapsed" in queue("leases").out
 
 
+def test_leases_can_be_narrowed_by_a_filter(queue: Cli, seeds: Seeds) -> None:
+    mine = seeds.running("ship", queue="billing", worker="web-3")
+    seeds.running("load", queue="mail", worker="web-4")
+    for words in (["--where", "worker:web-3"], ["--queue", "billing"], ["--name", "ship"]):
+        assert [row["id"] for row in queue("leases", *words, "--json").data["rows"]] == [str(mine.id)]
+    assert queue("leases", "--where", "state:dead", "--json").data["rows"] == []
+    assert len(queue("leases", "--json").data["rows"]) == 2
+
+
 def test_causes_group_what_stopped_for_the_same_reason(queue: Cli, seeds: Seeds) -> None:
     for _ in range(3):
         seeds.dead(fingerprint="aa11")

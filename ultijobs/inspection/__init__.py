@@ -56,6 +56,7 @@ from ultijobs.inspection.models import (
     Target,
     Why,
 )
+from ultijobs.inspection.moving import whither
 from ultijobs.inspection.pruned import Expired, PruneOutcome
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 from ultijobs.inspection.starting import Condition, Forecast
@@ -139,4 +140,5 @@ __all__ = [
     "parse_duration",
     "parse_where",
     "remaining_of",
+    "whither",
 ]

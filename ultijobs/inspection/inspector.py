@@ -39,6 +39,7 @@ from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
 from ultijobs.inspection.examined import Examined
 from ultijobs.inspection.filter import parse_where
+from ultijobs.inspection.leases import leases
 from ultijobs.inspection.models import (
     Action,
     ActOutcome,
@@ -196,9 +197,9 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
             raise Invariant(f"jobs are not counted by {by}", fix="count by Field.TENANT, Field.QUEUE or Field.JOB")
         return await self._store.tally(_where(where), by, limit=limit)
 
-    async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
-        """Claims in flight, the lease that ends first in front."""
-        return await self._store.leases(limit=limit)
+    async def leases(self, where: Where | str = ANY, *, limit: int = 200) -> list[LeaseRow]:
+        """Claims in flight, all or those of a filter; the lease that ends first in front."""
+        return await leases(self._store, _where(where), limit)
 
     async def workers(self) -> list[WorkerRow]:
         """Worker processes that beat within retention, gone ones included."""

@@ -73,7 +73,7 @@ def _blocks(symptoms: list[Symptom], checks: list[Checked], lacks: tuple[str, ..
             Column("CHECK", lambda row: Cell(row.check, "bold")),
             Column("RESULT", lambda row: Cell(row.result, _TONES[row.result])),
             Column("FOUND", lambda row: str(count[row.code] or ""), right=True),
-            Column("WHAT IT LOOKS FOR", lambda row: titles[row.check], rank=1, wide=True),
+            Column("WHAT", lambda row: "" if row.result == "ok" else titles[row.check], rank=1, wide=True),
         ],
         empty="no checks",
     )

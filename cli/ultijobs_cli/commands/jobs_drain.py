@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ultijobs.errors import Invariant
-from ultijobs.inspection import Action, PlanOptions, Target
+from ultijobs.inspection import Action, Field, Plan, PlanOptions, Target, whither
 from ultijobs_cli import options
 from ultijobs_cli.acts import Consent, act
 from ultijobs_cli.command import Invocation
@@ -68,4 +68,16 @@ async def drain(
             plan = await api.plan(Action.DRAIN_QUEUE, target, chosen)
         except Invariant as unusable:
             raise CommandFailed.because(unusable, exit_code=ExitCode.USAGE, at="--to") from unusable
-        return await act(call, api, plan, Consent(needed=True, yes=yes, dry_run=dry_run), [])
+        report = await act(call, api, plan, Consent(needed=True, yes=yes, dry_run=dry_run), [])
+        return _told(report, plan, api.driver.url)
+
+
+def _told(report: Report, plan: Plan, here: str) -> Report:
+    """The answer with both ends of the move, and what is left to do."""
+    if not report.data:
+        return report
+    paused = (plan.target.where.values(Field.QUEUE) if plan.target.where else None) or ()
+    left = [] if "dry_run" in report.data else [f"ultijobs queues resume {queue}" for queue in paused]
+    hints = [f"it stays paused here, until {line}" for line in left]
+    ends = {"from": here, "to": whither(plan.options), "queues": paused}
+    return replace(report, data={**report.data, **ends}, hints=[*report.hints, *hints])

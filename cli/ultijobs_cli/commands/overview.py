@@ -98,16 +98,26 @@ async def causes(
         return await watching(call, look, watch=watch)
 
 
-async def leases(call: Invocation, limit: options.Limit = 200, watch: options.Watch = False) -> Report:
+async def leases(
+    call: Invocation,
+    where: options.WhereText = None,
+    queue: options.Queue = None,
+    name: options.Name = None,
+    tenant: options.Tenant = None,
+    limit: options.Limit = 200,
+    watch: options.Watch = False,
+) -> Report:
     """Lists what runs now: who holds it, in which step, until when.
 
     $ ultijobs leases
-    $ ultijobs leases --watch
+    $ ultijobs leases --where "worker:web-3* age:>10m"
+    $ ultijobs leases --queue billing --watch
     """
+    chosen = options.filter_of(where, queue=queue, name=name, tenant=tenant)
     async with inspector(call) as api:
 
         async def look() -> Report:
-            rows = await api.leases(limit=limit)
+            rows = await api.leases(chosen, limit=limit)
             now = await api.now()
             table = grid(
                 rows,
