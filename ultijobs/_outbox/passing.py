@@ -61,6 +61,8 @@ class Passing:
         self._lease: Final = lease
         self._trouble: Final = trouble
         self._metrics: Final = metrics
+        for each in (series.OUTBOX_PUBLISHED, series.OUTBOX_REFUSED):
+            metrics.add(each, by=0)
         self._said: Final = RateLimit(1.0)
 
     async def once(self) -> bool:

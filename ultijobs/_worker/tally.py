@@ -40,8 +40,10 @@ class Tally:
         self._claimed: float | None = None
         self._settled: float | None = None
 
+        # A rate can be taken only of a counter that was there at 0.
+        for each in (series.EVENTS_PUBLISHED, series.EVENTS_DELIVERED):
+            self._metrics.add(each, by=0)
         for queue in queues:
-            # A rate can be taken only of a counter that was there at 0.
             self._metrics.add(series.LEASES_LOST, queue, by=0)
             for outcome in ENDED:
                 self._metrics.add(series.JOBS, queue, outcome.value, by=0)
