@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 __all__ = ["main"]
@@ -9,6 +10,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    gc.disable()  # nothing that is imported is garbage: looking for it takes longer than many a command
     try:
         from ultijobs_cli.app import app  # noqa: PLC0415 - a missing dependency gets a sentence, not a traceback
     except ModuleNotFoundError as missing:
@@ -16,6 +18,8 @@ def main() -> None:
             raise
         sys.stderr.write("the command line needs typer, which is not installed\nfix: pip install --upgrade ultijobs\n")
         sys.exit(4)
+    gc.freeze()
+    gc.enable()
     app()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target
 from ultijobs_tui import format as fmt
 from ultijobs_tui.desk import Intent
+from ultijobs_tui.frame import Needs, PageAsk
 from ultijobs_tui.link import explain
 from ultijobs_tui.screens.plan import Applied, PlanDialog
 from ultijobs_tui.table import Tone
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Acting"]
 
 _PLAN_SECONDS = 10.0
+_UNDONE = 100
+"""Up to so many cancelled jobs are kept to be brought back."""
 _DONE = {
     Action.RETRY: "retried",
     Action.CANCEL: "cancelled",
@@ -72,26 +75,53 @@ class Acting:
             app.say(f"{intent.title}: {why}", Tone.WARN)
             return
         app.say("")
+        if intent.undo:
+            await self._tell(intent, Applied(plan, await self._at_once(plan)))
+            return
+        if intent.note:
+            plan = replace(plan, warnings=(intent.note, *plan.warnings))
         applied = await app.push_screen_wait(PlanDialog(plan, intent.title, app.source.apply))
         if applied is None:
             app.say(f"{intent.title}: closed, nothing was changed")
             return
-        self._tell(intent, applied)
+        await self._tell(intent, applied)
+
+    async def _at_once(self, plan: Plan) -> ActOutcome:
+        async with asyncio.timeout(_PLAN_SECONDS):
+            return await self._app.source.apply(plan, on_progress=lambda _done, _total: None, stop=lambda: False)
 
     def _within(self, intent: Intent) -> PlanOptions:
         """What is narrowed to a tenant acts on the jobs of that tenant alone."""
         jobs = intent.action in {Action.RETRY, Action.CANCEL}
         return replace(intent.options, tenant=self._app.tenant) if jobs else intent.options
 
-    def _tell(self, intent: Intent, applied: Applied) -> None:
+    async def _tell(self, intent: Intent, applied: Applied) -> None:
         plan, outcome = applied.plan, applied.outcome
         bad = bool(outcome.failed) or (bool(outcome.refused) and not outcome.done)
-        self._app.say(summary(plan, outcome), Tone.BAD if bad else Tone.GOOD)
-        self._app.acted(plan, outcome)
         if plan.target.queue is not None or plan.target.worker is not None:
             self.undoable = _undo(plan)
+        elif plan.action is Action.CANCEL:
+            self.undoable = await self._undo_cancel(outcome)
+        elif intent.undo:
+            self.undoable = None
+        back = " (ctrl+z brings back)" if plan.action is Action.CANCEL and self.undoable is not None else ""
+        self._app.say(summary(plan, outcome) + back, Tone.BAD if bad else Tone.GOOD)
+        self._app.acted(plan, outcome)
         if intent.follow and outcome.done:
             self._app.follow(outcome.done[0], plan)
+
+    async def _undo_cancel(self, outcome: ActOutcome) -> Intent | None:
+        """What never started is brought back as it was; what had started would not be the same again."""
+        if not 0 < len(outcome.done) <= _UNDONE:
+            return None
+        ask = PageAsk(f"id:{','.join(job.hex for job in outcome.done)}", limit=_UNDONE)
+        async with asyncio.timeout(_PLAN_SECONDS):
+            page = (await self._app.source.fetch(Needs(page=ask))).page
+        untouched = tuple(row.id for row in page.rows if row.lease_no == 0) if page is not None else ()
+        if not untouched:
+            return None
+        title = f"UNDO: bring back {len(untouched)} cancelled job{'' if len(untouched) == 1 else 's'}"
+        return Intent(Action.RETRY, untouched, title, undo=True)
 
 
 def _undo(plan: Plan) -> Intent | None:
@@ -99,7 +129,7 @@ def _undo(plan: Plan) -> Intent | None:
     if plan.inverse is None or plan.options.exit:
         return None
     target = Target(queue=plan.target.queue, worker=plan.target.worker)
-    return Intent(plan.inverse, target, f"UNDO: {_VERBS[plan.inverse]} {_named(plan)}", PlanOptions())
+    return Intent(plan.inverse, target, f"UNDO: {_VERBS[plan.inverse]} {_named(plan)}", undo=True)
 
 
 def _named(plan: Plan) -> str:

@@ -60,6 +60,10 @@ class Intent:
     options: PlanOptions = field(default_factory=PlanOptions)
     follow: bool = False
     """Of a canary: its job is watched afterwards."""
+    note: str = ""
+    """What the operator should know about the target, told in the dialog."""
+    undo: bool = False
+    """It takes back what was just done: it is applied at once."""
 
 
 class Desk(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -33,8 +34,8 @@ from ultijobs_tui.travel import Travel, moment_of
 __all__ = ["Options", "print_once", "replay", "run", "run_source"]
 
 _VIEWS: Final = tuple(tab.id.removeprefix("tab.") for tab in DEFAULT.tabs())
-_CLOSE_SECONDS: Final = 0.2
-_LEAVE_SECONDS: Final = 0.35
+_CLOSE_SECONDS: Final = 0.1
+_LEAVE_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def run(url: str, schema: str = "public", options: Options | None = None, *, tas
     chosen = options or Options()
     check(chosen)
     with _leaving() as leaving:
-        return asyncio.run(_run(url, schema, chosen, leaving, tasks))
+        code = asyncio.run(_run(url, schema, chosen, leaving, tasks))
+    gc.freeze()  # what is left goes with the process: looking through it for garbage is what an exit waits for
+    return code
 
 
 def replay(options: Options) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,7 +72,10 @@ def tui(
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
     if not once and not serve and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
+    gc.disable()  # as in __main__
     from ultijobs_tui import entry, keyfile  # noqa: PLC0415 - no other command loads textual
+
+    gc.enable()
 
     chosen = entry.Options(
         job=job,

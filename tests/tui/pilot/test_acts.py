@@ -89,7 +89,56 @@ async def test_a_pause_takes_its_reason_and_length_and_can_be_undone() -> None:
         assert (plan.action, plan.target.queue) == (Action.PAUSE, "mail")
         assert (plan.options.reason, plan.options.duration) == ("down", timedelta(minutes=30))
         await driver.press("ctrl+z")
-        assert (await driver.dialog()).plan.action is Action.RESUME
+        await driver.until(lambda: len(driver.source.applied) == 2)
+        assert driver.source.applied[1].action is Action.RESUME
+        await driver.sees("resumed queue mail")
+
+
+async def test_a_cancel_of_what_never_started_is_taken_back_and_of_what_did_is_not() -> None:
+    source = FakeSource(page=JobPage([replace(data.job(1), lease_no=0)], None, data.NOW))
+    async with driving(source, Settings(view="jobs")) as driver:
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("X")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.sees("cancelled 1", "ctrl+z brings back")
+        await driver.press("ctrl+z")
+        await driver.until(lambda: len(source.applied) == 2)
+        assert (source.applied[1].action, source.applied[1].target.ids) == (Action.RETRY, (data.uid(1),))
+        await driver.press("ctrl+z")
+        await driver.sees("nothing to undo")
+        source.page = JobPage([replace(data.job(1), lease_no=2)], None, data.NOW)
+        await driver.press("X")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.until(lambda: len(source.applied) == 3)
+        await driver.press("ctrl+z")
+        await driver.sees("nothing to undo")
+
+
+async def test_a_dialog_tells_how_many_of_the_marked_jobs_the_list_does_not_show() -> None:
+    async with driving(settings=Settings(view="jobs")) as driver:
+        await driver.until(lambda: len(driver.grid.table.rows) > 3)
+        await driver.press("space", "space", "space")
+        driver.source.page = JobPage(data.page().rows[1:], None, data.NOW)
+        await driver.sees("3 marked (1 not in this list)")
+        await driver.press("X")
+        dialog = await driver.dialog()
+        assert len(dialog.plan.target.ids) == 3
+        await driver.sees("1 of the 3 marked jobs are not in this list")
+
+
+async def test_all_matching_is_the_filter_itself_and_an_empty_one_is_refused() -> None:
+    async with driving(settings=Settings(where="state:dead")) as driver:
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("A", "r")
+        dialog = await driver.dialog()
+        assert (dialog.plan.target.text, dialog.plan.target.ids) == ("state:dead", ())
+        await driver.sees("every job that matches is meant, on this page or not")
+        await driver.press("escape", "escape", "escape")
+        await driver.sees("all jobs")
+        await driver.press("A")
+        await driver.sees("an empty filter would mean everything")
 
 
 async def test_an_unreadable_length_is_told_and_not_applied() -> None:

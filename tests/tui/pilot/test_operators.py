@@ -65,7 +65,8 @@ async def test_a_worker_is_drained_by_a_plan_and_the_drain_can_be_undone() -> No
         dialog.query_one("#apply", Button).press()
         await driver.sees("draining worker w-03", "ctrl+z undo")
         await driver.press("ctrl+z")
-        assert (await driver.dialog()).plan.action is Action.RESUME_WORKER
+        await driver.until(lambda: len(driver.source.applied) == 2)
+        assert driver.source.applied[1].action is Action.RESUME_WORKER
 
 
 async def test_a_drained_worker_may_be_told_to_exit_and_that_cannot_be_undone() -> None:

@@ -223,6 +223,7 @@ class JobsScreen(CockpitScreen):
     def _act(self, action: Action) -> None:
         row = self._row()
         target: str | tuple[UUID, ...]
+        note = self.marks.note([str(job.id) for job in self._before])
         if self.marks.all:
             target, what = self._where, f"all jobs of {self._where}"
         elif self.marks.keys:
@@ -232,7 +233,7 @@ class JobsScreen(CockpitScreen):
             target, what = (row.id,), f"{row.name} {fmt.short_id(row.id)}"
         else:
             return
-        self.desk.act(Intent(action, target, f"{action.upper()} {what}"))
+        self.desk.act(Intent(action, target, f"{action.upper()} {what}", note=note))
 
     def _why(self) -> None:
         row = self._row()

@@ -65,6 +65,13 @@ class Marks:
         hidden = len(self._states.keys() - set(shown))
         return f"{len(self._states)} marked" + (f" ({hidden} not in this list)" if hidden else "")
 
+    def note(self, shown: Sequence[str]) -> str:
+        """What the list does not show of what an act is for."""
+        if self.all:
+            return "every job that matches is meant, on this page or not"
+        hidden = len(self._states.keys() - set(shown))
+        return f"{hidden:,} of the {len(self._states):,} marked jobs are not in this list" if hidden else ""
+
     def unfit(self, act: str, row: JobRow | None, where: str) -> str | None:
         """Why `retry` or `cancel` fits none of what is meant."""
         if self.all:
