@@ -439,7 +439,7 @@ async def test_a_task_run_by_hand_leaves_a_row_that_says_who_and_why(harness: Ha
     second, first = await inspector.activity()
     assert (first.action, first.target, first.reason) == ("run-task", "task:nightly", "after the outage")
     assert (first.matched, first.done, second.done, second.refused) == (1, 1, 0, 1)
-    assert first.equivalent == "ultijobs tasks run nightly"
+    assert first.equivalent == "ultijobs tasks run nightly --reason 'after the outage'"
 
     async def fails() -> list[Enqueued]:
         raise Invariant("no")

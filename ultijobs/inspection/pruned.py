@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ class Pruned:
             reason=reason,
             as_of=expired.as_of,
             matched=expired.total.value,
-            equivalent="ultijobs prune",
+            equivalent=shlex.join(["ultijobs", "prune", *([] if reason is None else ["--reason", reason])]),
             detail={"keep": milliseconds_of(expired.windows), "source": expired.source},
         )
         activity = await self._driver.open_activity(entry)
