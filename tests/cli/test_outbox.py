@@ -77,6 +77,12 @@ def test_retry_stages_a_row_again_with_those_behind_it_and_answers_as_retry_does
     assert (act["action"], act["reason"], act["done"]) == ("outbox-retry", "mended", 2)
 
 
+def test_a_row_of_another_tenant_does_not_exist(queue: Cli, rows: dict[str, UUID]) -> None:
+    assert queue("outbox", "ls", "--tenant", "acme", "--json").data["rows"] == []
+    answer = queue("outbox", "retry", str(rows["bad"]), "--tenant", "acme", "--json")
+    assert (answer.code, answer.codes) == (3, ["X_JOB_UNKNOWN"])
+
+
 def test_retry_refuses_what_is_not_set_aside_and_what_is_unknown(queue: Cli, rows: dict[str, UUID]) -> None:
     answer = queue("outbox", "retry", str(rows["sent"]), str(rows["waiting"]), "--json")
     assert answer.code == 1

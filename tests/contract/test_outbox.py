@@ -251,6 +251,19 @@ async def test_a_row_is_found_by_the_end_of_its_id(harness: Harness) -> None:
     assert set(await outbox.resolve(first.hex[-1:], limit=1)) <= {first, second}
 
 
+async def test_another_tenant_s_row_is_unknown(harness: Harness) -> None:
+    (ours,) = await stage(harness, "a", tenant_id="acme")
+    outbox = harness.driver.outbox
+    await outbox.fail([unsent((await claim(harness))[0], None)])
+    for tenant, found in (("acme", [ours]), ("globex", []), (None, [ours])):
+        assert await outbox.resolve(ours.hex[-8:], tenant=tenant) == found
+        assert [row.id for row in (await outbox.rows(tenant=tenant)).rows] == found
+    refused = await outbox.retry([ours], tenant="globex")
+    assert [(answer.done, answer.code) for answer in refused] == [(False, "X_JOB_UNKNOWN")]
+    assert await states(harness) == {ours: "set-aside"}
+    assert [answer.done for answer in await outbox.retry([ours], tenant="acme")] == [True]
+
+
 async def test_published_rows_are_forgotten_by_age_and_no_others(harness: Harness) -> None:
     ids = await stage(harness, "a", "b", "c")
     rows = await claim(harness)

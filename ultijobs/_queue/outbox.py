@@ -118,15 +118,23 @@ class OutboxStore(Protocol):
         ...
 
     async def rows(
-        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+        self,
+        states: Sequence[OutboxState] = (),
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
     ) -> OutboxPage: ...
-    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
+    async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
         """Ids that end with these hex digits, `limit` at the most, looked for among the newest rows."""
         ...
 
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth: ...
-    async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
-        """Stages again what was set aside, with all that was set aside with it; answers for `ids` and for those."""
+    async def retry(self, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
+        """Stages again what was set aside, with all that was set aside with it; answers for `ids` and for those.
+
+        With `tenant` an id of another tenant's row is unknown; what goes with a row may be anybody's.
+        """
         ...
 
     async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:

@@ -72,7 +72,7 @@ async def apply_plan(
         elif plan.forecast is not None:
             await _start(driver, plan.forecast, actor, tally)
         elif plan.action is Action.OUTBOX_RETRY:
-            tally.add(await driver.outbox.retry(plan.target.ids))
+            tally.add(await driver.outbox.retry(plan.target.ids, tenant=plan.options.tenant))
         else:
             await _switch(driver, plan, actor, tally)
     finally:

@@ -36,7 +36,7 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
         case Action.OUTBOX_RETRY | Action.RUN_TASK:
             again = ["outbox", "retry", *map(str, target.ids)]
             words = [
-                *(again if target.ids else ["tasks", "run", target.task or ""]),
+                *([*again, *_flag("--tenant", options.tenant)] if target.ids else ["tasks", "run", target.task or ""]),
                 *_flag("--reason", options.reason),
             ]
         case Action.RETRY | Action.CANCEL:

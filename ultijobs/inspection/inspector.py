@@ -235,27 +235,34 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
         return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason)
 
     async def outbox(
-        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+        self,
+        states: Sequence[OutboxState] = (),
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
     ) -> OutboxPage:
         """Rows staged in this database, newest first; give the page's `next` as `after` for the one behind it."""
-        return await self._driver.outbox.rows(states, after=after, limit=_page_size(limit))
+        return await self._driver.outbox.rows(states, tenant=tenant, after=after, limit=_page_size(limit))
 
     async def outbox_depth(self) -> OutboxDepth:
         """How many rows wait for a relay, since when, and how many are set aside."""
         return await self._driver.outbox.depth()
 
-    async def find_staged(self, ref: str) -> UUID:
+    async def find_staged(self, ref: str, *, tenant: str | None = None) -> UUID:
         """The outbox row that `ref` means, as `find` does for jobs. Raises `JobUnknown`, `Invariant`."""
         digits = _digits(ref)
         whole = len(digits) == 32 and _HEX.fullmatch(digits)  # noqa: PLR2004 - hex digits of a UUID
-        found = await self._driver.outbox.resolve(digits) if whole or _TAIL.fullmatch(digits) else []
+        found = await self._driver.outbox.resolve(digits, tenant=tenant) if whole or _TAIL.fullmatch(digits) else []
         if not found:
             raise JobUnknown(f"there is no outbox row {ref!r}", fix="ultijobs outbox ls")
         return _only(ref, found)
 
-    async def retry_staged(self, ids: Sequence[UUID], *, reason: str | None = None) -> ActOutcome:
-        """Stages again what was set aside, with the rows that were set aside with it."""
-        plan = await self.plan(Action.OUTBOX_RETRY, ids, PlanOptions(reason=reason))
+    async def retry_staged(
+        self, ids: Sequence[UUID], *, tenant: str | None = None, reason: str | None = None
+    ) -> ActOutcome:
+        """Stages again what was set aside, with the rows that were set aside with it, whoever's those are."""
+        plan = await self.plan(Action.OUTBOX_RETRY, ids, PlanOptions(tenant=tenant, reason=reason))
         return await self.apply(plan)
 
     async def plan(

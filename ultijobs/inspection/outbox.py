@@ -23,7 +23,8 @@ _SAMPLES: Final = 3
 async def staged_plan(driver: Driver, target: Target, options: PlanOptions, as_of: datetime) -> Plan:
     """Looks among the newest rows that are set aside; those that went with them come along."""
     page = await driver.outbox.rows((OutboxState.SET_ASIDE,), limit=_LOOKED_AT)
-    asked = set(target.ids)
+    own = {row.id for row in page.rows if options.tenant in {None, row.tenant_id}}
+    asked = set(target.ids) & own
     freed = [row for row in page.rows if row.id in asked or row.held_by in asked]
     found = {row.id for row in freed}
     missing = [asked_for for asked_for in target.ids if asked_for not in found]

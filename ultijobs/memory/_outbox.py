@@ -150,14 +150,21 @@ class MemoryOutbox:
                     row.claimed_at = None
 
     async def rows(
-        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+        self,
+        states: Sequence[OutboxState] = (),
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
     ) -> OutboxPage:
         with self._store.lock:
             found = sorted(
                 (
                     row
                     for row in self._rows.values()
-                    if (not states or row.state in states) and (after is None or row.job.id < UUID(after))
+                    if (not states or row.state in states)
+                    and (after is None or row.job.id < UUID(after))
+                    and tenant in {None, row.job.tenant_id}
                 ),
                 key=lambda row: row.job.id,
                 reverse=True,
@@ -165,10 +172,11 @@ class MemoryOutbox:
             shown = [_shown(row) for row in found[:limit]]
             return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
 
-    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
+    async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
         with self._store.lock:
             digits = tail.replace("-", "").lower()
-            return sorted(row for row in self._rows if row.hex.endswith(digits))[:limit]
+            own = (key for key, row in self._rows.items() if tenant in {None, row.job.tenant_id})
+            return sorted(key for key in own if key.hex.endswith(digits))[:limit]
 
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
         with self._store.lock:
@@ -176,12 +184,12 @@ class MemoryOutbox:
             aside = sum(row.state is OutboxState.SET_ASIDE for row in self._rows.values())
             return OutboxDepth(_count(len(staged), cap), staged[0].staged_at if staged else None, _count(aside, cap))
 
-    async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
+    async def retry(self, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
         with self._store.lock:
             results: dict[UUID, ActResult] = {}
             for asked in dict.fromkeys(ids):
                 row = self._rows.get(asked)
-                if row is None:
+                if row is None or tenant not in {None, row.job.tenant_id}:
                     cause = f"there is no outbox row {asked}"
                     results[asked] = ActResult(asked, done=False, code=JobUnknown.code, cause=cause)
                 elif row.state is not OutboxState.SET_ASIDE and asked not in results:

@@ -154,18 +154,23 @@ class PostgresOutbox:
         await self._links.fetch(self._sql(RELEASE), [row.job.id for row in rows], [row.claim_no for row in rows])
 
     async def rows(
-        self, states: Sequence[OutboxState] = (), *, after: str | None = None, limit: int = 100
+        self,
+        states: Sequence[OutboxState] = (),
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
     ) -> OutboxPage:
-        return await outbox_reads.rows(self._reads, self._sql, states, after, limit)
+        return await outbox_reads.rows(self._reads, self._sql, states, tenant, after, limit)
 
-    async def resolve(self, tail: str, *, limit: int = 3) -> list[UUID]:
-        return await outbox_reads.resolve(self._reads, self._sql, tail, limit)
+    async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
+        return await outbox_reads.resolve(self._reads, self._sql, tail, tenant, limit)
 
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
         return await outbox_reads.depth(self._reads, self._sql, cap)
 
-    async def retry(self, ids: Sequence[UUID]) -> list[ActResult]:
-        return await outbox_reads.retry(self._links, self._sql, ids)
+    async def retry(self, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
+        return await outbox_reads.retry(self._links, self._sql, ids, tenant)
 
     async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:
         return len(await self._links.fetch(self._sql(FORGET), older_than, limit))

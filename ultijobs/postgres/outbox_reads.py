@@ -25,24 +25,29 @@ select o.id, o.name, o.queue, o.tenant_id, {_STATE} as state, o.attempts, o.last
        o.set_aside_at, o.next_at, o.claimed_at, o.claimed_by, o.held_by, o.job_id
   from {{schema}}.x_outbox o
  where ($1::uuid is null or o.id < $1::uuid) and (cardinality($2::text[]) = 0 or {_STATE} = any($2::text[]))
+   and ($4::text is null or o.tenant_id = $4::text)
  order by o.id desc limit $3::int"""
 
 
-async def rows(links: Links, sql: Sql, states: Sequence[OutboxState], after: str | None, limit: int) -> OutboxPage:
+async def rows(
+    links: Links, sql: Sql, states: Sequence[OutboxState], tenant: str | None, after: str | None, limit: int
+) -> OutboxPage:
     """See `OutboxStore.rows`."""
-    found = await links.fetch(sql(ROWS), _cursor(after), [state.value for state in states], limit + 1)
+    found = await links.fetch(sql(ROWS), _cursor(after), [state.value for state in states], limit + 1, tenant)
     shown = [_shown(row) for row in found[:limit]]
     return OutboxPage(shown, str(shown[-1].id) if len(found) > limit else None)
 
 
 RESOLVE: Final = """\
-select x.id from (select o.id from {schema}.x_outbox o order by o.id desc limit 500000) x
- where right(replace(x.id::text, '-', ''), length($1::text)) = $1::text order by x.id limit $2::int"""
+select x.id from (select o.id, o.tenant_id from {schema}.x_outbox o order by o.id desc limit 500000) x
+ where right(replace(x.id::text, '-', ''), length($1::text)) = $1::text
+   and ($3::text is null or x.tenant_id = $3::text)
+ order by x.id limit $2::int"""
 
 
-async def resolve(links: Links, sql: Sql, tail: str, limit: int) -> list[UUID]:
+async def resolve(links: Links, sql: Sql, tail: str, tenant: str | None, limit: int) -> list[UUID]:
     """See `OutboxStore.resolve`."""
-    return [row["id"] for row in await links.fetch(sql(RESOLVE), tail.replace("-", "").lower(), limit)]
+    return [row["id"] for row in await links.fetch(sql(RESOLVE), tail.replace("-", "").lower(), limit, tenant)]
 
 
 DEPTH: Final = """\
@@ -63,7 +68,8 @@ async def depth(links: Links, sql: Sql, cap: int) -> OutboxDepth:
 
 RETRY: Final = """\
 with asked as materialized (
-  select o.id, o.published_at, o.set_aside_at from {schema}.x_outbox o where o.id = any($1::uuid[]) for update),
+  select o.id, o.published_at, o.set_aside_at from {schema}.x_outbox o
+   where o.id = any($1::uuid[]) and ($2::text is null or o.tenant_id = $2::text) for update),
 freed as (
   update {schema}.x_outbox o set set_aside_at = null, held_by = null, attempts = 0, next_at = null
    where o.set_aside_at is not null and (o.id = any(array(select a.id from asked a where a.set_aside_at is not null))
@@ -75,9 +81,9 @@ union all
 select f.id, 'freed' from freed f where f.id <> all($1::uuid[])"""
 
 
-async def retry(links: Links, sql: Sql, ids: Sequence[UUID]) -> list[ActResult]:
+async def retry(links: Links, sql: Sql, ids: Sequence[UUID], tenant: str | None) -> list[ActResult]:
     """See `OutboxStore.retry`."""
-    fates: dict[UUID, str] = {row["id"]: row["fate"] for row in await links.fetch(sql(RETRY), list(ids))}
+    fates: dict[UUID, str] = {row["id"]: row["fate"] for row in await links.fetch(sql(RETRY), list(ids), tenant)}
     also = [row for row, fate in fates.items() if fate == "freed" and row not in ids]
     return [_result(row, fates.get(row)) for row in dict.fromkeys([*ids, *also])]
 

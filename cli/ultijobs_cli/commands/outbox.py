@@ -35,6 +35,7 @@ async def ls(
         list[OutboxState] | None,
         typer.Option("--state", metavar="STATE", help="Only this state: staged, published, set-aside."),
     ] = None,
+    tenant: options.Tenant = None,
     limit: options.Limit = 100,
     after: options.After = None,
     watch: options.Watch = False,
@@ -49,7 +50,7 @@ async def ls(
     async with _opened(call) as api:
 
         async def look() -> Report:
-            page = await _rows(api, state or [], after, limit)
+            page = await _rows(api, state or [], tenant, after, limit)
             depth = await api.outbox_depth()
             now = await api.now()
             return Report(
@@ -75,6 +76,7 @@ async def retry(
     call: Invocation,
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Rows by id, or by the last 6 or more hex digits.")],
     reason: options.Reason = None,
+    tenant: options.Tenant = None,
     actor: options.Actor = None,
 ) -> Report:
     """Stages again what was set aside.
@@ -84,8 +86,8 @@ async def retry(
     $ ultijobs outbox retry 1f3a9c20 --app shop.main:app --reason "queue name corrected"
     """
     async with _opened(call, actor=actor) as api:
-        known, unknown = await _known(api, ids)
-        outcome = await api.retry_staged(known, reason=reason) if known else None
+        known, unknown = await _known(api, ids, tenant)
+        outcome = await api.retry_staged(known, tenant=tenant, reason=reason) if known else None
     done = outcome.done if outcome is not None else ()
     refused: list[Refusal | Unknown] = [*unknown, *(outcome.refused if outcome is not None else ())]
     matched = len(done) + len(refused)
@@ -112,22 +114,24 @@ def _exit(refused: list[Refusal | Unknown]) -> ExitCode:
     return ExitCode.NOT_FOUND if unknown else ExitCode.FAILED
 
 
-async def _known(api: Inspector, refs: list[str]) -> tuple[list[UUID], list[Unknown]]:
+async def _known(api: Inspector, refs: list[str], tenant: str | None) -> tuple[list[UUID], list[Unknown]]:
     known: dict[UUID, None] = {}
     unknown: list[Unknown] = []
     for ref in refs:
         try:
-            known[await api.find_staged(ref)] = None
+            known[await api.find_staged(ref, tenant=tenant)] = None
         except JobUnknown as error:
             unknown.append(Unknown(ref, error.code, error.cause))
     return list(known), unknown
 
 
-async def _rows(api: Inspector, states: list[OutboxState], after: str | None, limit: int) -> OutboxPage:
-    page = await api.outbox(states, after=after, limit=min(limit, _PAGE))
+async def _rows(
+    api: Inspector, states: list[OutboxState], tenant: str | None, after: str | None, limit: int
+) -> OutboxPage:
+    page = await api.outbox(states, tenant=tenant, after=after, limit=min(limit, _PAGE))
     rows = list(page.rows)
     while page.next is not None and len(rows) < limit:
-        page = await api.outbox(states, after=page.next, limit=min(limit - len(rows), _PAGE))
+        page = await api.outbox(states, tenant=tenant, after=page.next, limit=min(limit - len(rows), _PAGE))
         rows.extend(page.rows)
     return OutboxPage(rows, page.next)
 
