@@ -41,7 +41,9 @@ class SelectReader:
         self._batch = batch
         self._guard = guard
         self._guard_sync = guard_sync
-        self._order = [_direction(each, what) for each in select.statement._order_by_clauses]  # noqa: SLF001 - there is no other way to it
+        statement = select.statement
+        clauses = statement._order_by_clauses  # noqa: SLF001 - there is no other way to them
+        self._order = [_direction(each, statement, what) for each in clauses]
 
     async def read(self, cursor: str | None) -> Page:
         statement = self._select.statement.limit(self._batch)
@@ -89,12 +91,12 @@ class SelectReader:
             ) from error
 
 
-def _direction(clause: Any, what: str) -> tuple[Any, bool]:
+def _direction(clause: Any, statement: Any, what: str) -> tuple[Any, bool]:
     """A column of the order, and whether it descends."""
-    found = _plain(clause)
+    found = _plain(clause, statement)
     modifier = getattr(getattr(found, "modifier", None), "__name__", None)
     if modifier is not None:
-        found = _plain(found.element)
+        found = _plain(found.element, statement)
     if modifier not in {None, "asc_op", "desc_op"} or not hasattr(found, "comparator"):
         raise Invariant(
             f"{what}: the order {clause} has no key to go on from", fix="order by columns without nulls, as they are"
@@ -102,10 +104,12 @@ def _direction(clause: Any, what: str) -> tuple[Any, bool]:
     return found, modifier == "desc_op"
 
 
-def _plain(clause: Any) -> Any:
-    """What a reference to a label of the statement refers to."""
+def _plain(clause: Any, statement: Any) -> Any:
+    """What a reference to a column of the statement refers to, whether by itself or by its name."""
     while type(clause).__name__ == "_label_reference":
         clause = clause.element
+    if type(clause).__name__ == "_textual_label_reference":
+        return statement.selected_columns.get(clause.element)
     return clause
 
 

@@ -11,10 +11,11 @@ from uuid import UUID
 
 import asyncpg
 import pytest
-from sqlalchemy import Column, Engine, MetaData, create_engine, select
+from sqlalchemy import Column, Engine, MetaData, create_engine, desc, insert, select
 from sqlalchemy import Table as SqlTable
 from sqlalchemy import types as sql
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from tests.integration.backfill.conftest import passes_of, row_of, run, until
 from ultijobs import App, BatchSource, RetryPolicy, Worker, backfill
@@ -214,6 +215,15 @@ async def test_the_rows_of_a_guarded_table_are_those_of_the_pass_s_tenant(pg_url
         await files.execute("drop table files; drop role shop_reader")
 
 
+class Base(DeclarativeBase): ...
+
+
+class Order(Base):
+    __tablename__ = "orders"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    region: Mapped[str]
+
+
 # -- selects -------------------------------------------------------------------------------------------
 METADATA = MetaData()
 FILES = SqlTable(
@@ -251,6 +261,23 @@ async def test_a_select_may_be_ordered_by_several_columns_in_different_direction
     seen = Seen(BatchSource.select(statement, engine=engine), batch=40)
     await seen.swept(pg_url)
     assert [row.id for row in seen.rows] == sorted(range(1, 251), key=lambda i: (-(i % 3), i))
+
+
+async def test_a_select_may_be_ordered_by_names_and_by_attributes_of_a_mapped_class(tmp_path: Any):
+    engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
+    Base.metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(insert(Order), [{"id": i, "region": f"r{i % 3}"} for i in range(1, 26)])
+    by_attribute = select(Order).order_by(Order.region.desc(), Order.id)
+    by_name = select(Order.id, Order.region.label("place")).order_by(desc("place"), "id")
+    for statement in (by_attribute, by_name):
+        seen = Seen(BatchSource.select(statement, engine=engine), batch=4, fails_at=2)
+        async with App(jobs=[seen.handle], driver=MemoryDriver()) as app:
+            await seen.handle.enqueue()
+            await run(app)
+            assert (await row_of(app, "fill")).state == "completed"
+        assert [row.id for row in seen.rows] == sorted(range(1, 26), key=lambda i: (-(i % 3), i))
+    engine.dispose()
 
 
 async def test_keys_of_a_select_survive_as_json(tmp_path: Any):
