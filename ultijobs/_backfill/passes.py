@@ -81,8 +81,8 @@ class Pass:
     def validate(self, text: str, /) -> dict[str, bool]:
         """The input of a pass: whether it repeats one that has completed."""
         try:
-            force: Any = json.loads(text)["force"]
-        except (KeyError, TypeError, ValueError):
+            force: Any = dict(json.loads(text) or {}).get("force", False)
+        except (TypeError, ValueError):
             force = None
         if not isinstance(force, bool):
             raise ValidationFailed(f"backfill {self.name}: the input is {text:.100}, and not {{force: bool}}")

@@ -102,6 +102,8 @@ def backfill(
         what = f"backfill {named}"
         if not callable(given) or not handlers.is_async(given):
             raise Invariant(f"{what}: {given!r:.100} is no async function", fix="write `async def handle(rows, ctx)`")
+        if not handlers.takes_positions(given, 2):
+            raise Invariant(f"{what}: its function cannot be called with rows and ctx", fix="take (rows, ctx)")
         return BackfillHandle(
             fn=fn,
             name=named,

@@ -13,7 +13,16 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from ultijobs.errors import Invariant
 
-__all__ = ["Handler", "HandlerOfInput", "HandlerWithoutInput", "Signature", "adapter_of", "is_async", "read"]
+__all__ = [
+    "Handler",
+    "HandlerOfInput",
+    "HandlerWithoutInput",
+    "Signature",
+    "adapter_of",
+    "is_async",
+    "read",
+    "takes_positions",
+]
 
 In = TypeVar("In")
 In_contra = TypeVar("In_contra", contravariant=True)
@@ -70,6 +79,17 @@ class Signature:
 def is_async(fn: Any) -> bool:
     """True when a call of `fn` answers a coroutine."""
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004 - the method itself is looked at
+
+
+def takes_positions(fn: Callable[..., Any], number: int) -> bool:
+    """True when `fn` can be called with so many arguments by their position; also when that cannot be told."""
+    try:
+        inspect.signature(fn).bind(*range(number))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def read(fn: Callable[..., Any], what: str, scope: Mapping[str, Any]) -> Signature:

@@ -82,7 +82,7 @@ class BatchSource(Generic[Row]):
         A cursor is stored as JSON, and comes back as that says. A page without rows is no end: only None is.
         """
         given: Any = fn
-        if not callable(given) or not handlers.is_async(given):
+        if not callable(given) or not handlers.is_async(given) or not handlers.takes_positions(given, 1):
             raise Invariant(
                 f"BatchSource.pages: {given!r:.100} is no async function", fix="pass `async def fn(cursor)`"
             )

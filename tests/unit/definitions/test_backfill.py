@@ -53,6 +53,14 @@ def test_a_handler_must_be_async():
         backfill(SOURCE, tenant="none", name="x")(lambda rows, ctx: None)
 
 
+@pytest.mark.parametrize("takes", ["rows", "rows, ctx, step", "*, rows, ctx"])
+def test_a_handler_takes_rows_and_ctx(takes):
+    scope = {}
+    exec(f"async def fill({takes}): ...", scope)
+    with pytest.raises(Invariant, match="rows and ctx"):
+        backfill(SOURCE, tenant="none")(scope["fill"])
+
+
 def test_sources_check_what_they_are_given():
     with pytest.raises(Invariant, match="key"):
         BatchSource.table("orders", key="")
@@ -60,5 +68,10 @@ def test_sources_check_what_they_are_given():
         BatchSource.select(None, engine=None)
     with pytest.raises(Invariant, match="async function"):
         BatchSource.pages(lambda cursor: ([], None))
+
+    async def of_nothing(): ...
+
+    with pytest.raises(Invariant, match="async function"):
+        BatchSource.pages(of_nothing)
     with pytest.raises(Invariant, match="no order"):
         BatchSource.select(object(), engine=object())
