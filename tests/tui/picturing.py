@@ -47,7 +47,7 @@ async def settle(pilot: Pilot[int]) -> None:
     assert isinstance(app.source, FakeSource)
     for _ in range(3):
         await pilot.pause()
-        needs = app._ask()
+        needs = app.asks()
         app.link.ok()
         app.feed(app.source.frame(needs))
     await pilot.pause()

@@ -87,7 +87,7 @@ class Cockpit(NavigatingApp):
         self.poller = Poller(
             source,
             self.link,
-            ask=self._ask,
+            ask=self.asks,
             on_frame=self.feed,
             on_link=self._bars,
             budget=budget or Budget(interval=self._settings.refresh),
@@ -110,7 +110,7 @@ class Cockpit(NavigatingApp):
         if (past := self.memory.past) is not None:
             self.travel.to(self._settings.at or past.at(len(past) - 1))
             self.show_moment()
-        if not self._source.live:
+        if not self._source.live or self._settings.still:
             return
         self.run_worker(self.poller.run(), group="poll", exit_on_error=False)
         self.run_worker(self._listen(), group="listen", exit_on_error=False)
@@ -153,7 +153,8 @@ class Cockpit(NavigatingApp):
             return None
         return screen if isinstance(screen, CockpitScreen | Modal) else None
 
-    def _ask(self) -> Needs:
+    def asks(self) -> Needs:
+        """What the visible screen wants to be read next."""
         screen = self._top
         asked = screen.needs() if screen is not None else Needs()
         needs = (Needs(overview=True) if self.travel.away else asked).within(self._tenant_shown)
@@ -233,7 +234,7 @@ class Cockpit(NavigatingApp):
 
     def since_frame(self) -> float:
         """Seconds since the last frame came; 0 where nothing moves by itself."""
-        return self._monotonic() - self._frame_at if self._source.live else 0.0
+        return self._monotonic() - self._frame_at if self._source.live and not self._settings.still else 0.0
 
     @property
     def read_frame(self) -> Frame | None:

@@ -35,6 +35,8 @@ class Settings:
     queue: str | None = None
     theme: str | None = None
     keys: Keymap = DEFAULT
+    still: bool = False
+    """Nothing is read but by hand."""
     at: datetime | None = None
     """Where a recording is opened."""
 

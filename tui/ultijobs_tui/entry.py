@@ -21,15 +21,14 @@ from ultijobs.errors import Invariant
 from ultijobs.inspection import Inspector, parse_where
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
-from ultijobs_tui.frame import Frame
 from ultijobs_tui.keymap import DEFAULT, Keymap
-from ultijobs_tui.once import NEEDS, once_text
+from ultijobs_tui.once import once_text
 from ultijobs_tui.recording import Recorder, Recording
 from ultijobs_tui.replay import ReplaySource
 from ultijobs_tui.running import TaskRunner
 from ultijobs_tui.source import LiveSource, Source
 from ultijobs_tui.theme import THEMES, theme_names
-from ultijobs_tui.travel import Travel, moment_of
+from ultijobs_tui.travel import moment_of
 
 __all__ = ["Options", "print_once", "replay", "run", "run_source"]
 
@@ -94,12 +93,11 @@ def replay(options: Options) -> int:
     at = None if options.at is None else moment_of(options.at, past.at(len(past) - 1))
     if options.at is not None and at is None:
         raise Invariant(f"--at: {options.at!r} is no time", fix="write --at 14:02, or --at 2026-03-14T14:02:00Z")
+    source = ReplaySource(f"{options.replay.name} of {past.title}")
     if options.once:
-        travel = Travel(past)
-        travel.to(at or past.at(len(past) - 1))
-        _print(travel.frame(NEEDS), past.title, ascii_only=options.ascii)
+        asyncio.run(print_once(source, options, past=past, at=at))
         return 0
-    return asyncio.run(run_source(ReplaySource(f"{options.replay.name} of {past.title}"), options, past=past, at=at))
+    return asyncio.run(run_source(source, options, past=past, at=at))
 
 
 def check(options: Options) -> None:
@@ -125,7 +123,7 @@ async def _run(url: str, schema: str, options: Options, leaving: _Leaving, tasks
         if options.record is not None and not options.once:
             recorder = Recorder(options.record, source.title)
         if options.once:
-            await print_once(source, ascii_only=options.ascii)
+            await print_once(source, options)
             leaving.code = 0
         else:
             leaving.code = await run_source(source, options, recorder=recorder)
@@ -153,7 +151,14 @@ async def run_source(
     chosen = options or Options()
     if chosen.no_color:
         os.environ["NO_COLOR"] = "1"
-    settings = Settings(
+    app = Cockpit(source, _settings(chosen, at=at), past=past, recorder=recorder)
+    with _told_to_leave(app):
+        code = await app.run_async(mouse=not chosen.no_mouse)
+    return app.return_code or 0 if code is None else code
+
+
+def _settings(chosen: Options, *, at: datetime | None, still: bool = False) -> Settings:
+    return Settings(
         job=chosen.job,
         where=chosen.where,
         view=chosen.view,
@@ -164,12 +169,9 @@ async def run_source(
         queue=chosen.queue,
         theme=chosen.theme,
         keys=chosen.keys,
+        still=still,
         at=at,
     )
-    app = Cockpit(source, settings, past=past, recorder=recorder)
-    with _told_to_leave(app):
-        code = await app.run_async(mouse=not chosen.no_mouse)
-    return app.return_code or 0 if code is None else code
 
 
 @contextlib.contextmanager
@@ -189,14 +191,14 @@ def _told_to_leave(app: Cockpit) -> Generator[None]:
             loop.remove_signal_handler(number)
 
 
-async def print_once(source: Source, *, ascii_only: bool = False) -> None:
-    """Prints Incident as plain text on stdout."""
-    _print(await source.fetch(NEEDS), source.title, ascii_only=ascii_only)
-
-
-def _print(frame: Frame, title: str, *, ascii_only: bool) -> None:
+async def print_once(
+    source: Source, options: Options | None = None, *, past: Recording | None = None, at: datetime | None = None
+) -> None:
+    """Prints the screen of the flags as plain text on stdout."""
+    chosen = options or Options()
     width = max(80, shutil.get_terminal_size((120, 36)).columns)
-    sys.stdout.write(once_text(frame, title, width=width, ascii_only=ascii_only))
+    app = Cockpit(source, _settings(chosen, at=at, still=True), past=past)
+    sys.stdout.write(await once_text(app, width=width, ascii_only=chosen.ascii))
     sys.stdout.flush()
 
 

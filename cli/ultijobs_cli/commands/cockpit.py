@@ -37,7 +37,7 @@ def tui(
     tenant: options.Tenant = None,
     view: Annotated[str, typer.Option("--view", metavar="VIEW", help="Begin at this screen.")] = "incident",
     read_only: Annotated[bool, typer.Option("--read-only", help="Look, and change nothing.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Print the first screen as text and leave.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the screen as text and leave.")] = False,
     refresh: Annotated[str, typer.Option("--refresh", metavar="TIME", help="Between two looks.")] = "1s",
     ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII alone.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Draw without colours, as NO_COLOR does.")] = False,

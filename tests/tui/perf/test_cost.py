@@ -26,7 +26,7 @@ async def test_a_refresh_that_changes_nothing_draws_nothing() -> None:
             await pilot.press(key)
             await settle(pilot)
             before = drawn(app)
-            app.feed(app.source.frame(app._ask()))
+            app.feed(app.source.frame(app.asks()))
             await pilot.pause()
             assert drawn(app) == before, key
 
@@ -40,7 +40,7 @@ async def test_one_changed_row_is_one_line() -> None:
         lines = data.stuck()
         lines[4] = replace(lines[4], count=Count(188))
         app.source.overview = data.overview(lines)
-        app.feed(app.source.frame(app._ask()))
+        app.feed(app.source.frame(app.asks()))
         await pilot.pause()
         assert grid.redrawn - before == 1
 

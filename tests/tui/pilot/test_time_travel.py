@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -98,5 +99,5 @@ async def test_what_is_read_is_recorded_and_opened_without_a_database(tmp_path, 
         await driver.sees("this is a recording: there is no live")
         await driver.press("r")
         await driver.sees("this is a recording")
-    assert replay(Options(replay=file, once=True, at="14:16:30")) == 0
+    assert await asyncio.to_thread(replay, Options(replay=file, once=True, at="14:16:30")) == 0
     assert "3,902 dead letters" in capsys.readouterr().out

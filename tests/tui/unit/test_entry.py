@@ -18,6 +18,7 @@ from ultijobs.errors import DriverUnavailable, FilterInvalid, Invariant
 from ultijobs.inspection import Inspector
 from ultijobs_tui.entry import Options, print_once, run
 from ultijobs_tui.frame import Needs
+from ultijobs_tui.keymap import DEFAULT
 from ultijobs_tui.source import LiveSource, title_of
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -49,8 +50,33 @@ async def test_once_says_so_when_nothing_is_stuck(capsys: pytest.CaptureFixture[
     assert "Nothing is stuck. oldest ready 0.8s · 0 dead" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("view", [tab.id.removeprefix("tab.") for tab in DEFAULT.tabs()])
+async def test_once_prints_every_screen_with_its_whole_list(capsys: pytest.CaptureFixture[str], view: str) -> None:
+    source = FakeSource(live=True)
+    await print_once(source, Options(view=view))
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "reading…" not in text
+    assert text.startswith("ultijobs  db-eu-1:5432/shop  2026-03-14T14:16:03Z\n")
+    assert len(text.splitlines()) > 4
+
+
+async def test_once_prints_a_filter_a_tenant_and_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+    source = FakeSource(live=True)
+    await print_once(source, Options(where="state:dead", tenant="t1"))
+    assert (source.fetched[-1].page.where, source.fetched[-1].tenant) == ("state:dead", "t1")
+    assert "filter state:dead" in capsys.readouterr().out
+    await print_once(source, Options(job=data.uid(1).hex[-8:]))
+    assert "FROM ENQUEUE TO NOW" in capsys.readouterr().out
+
+
+async def test_once_raises_what_reading_raises() -> None:
+    with pytest.raises(OSError, match="refused"):
+        await print_once(FakeSource(live=True, error=OSError("connection refused")))
+
+
 async def test_once_in_ascii_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
-    await print_once(FakeSource(), ascii_only=True)
+    await print_once(FakeSource(), Options(ascii=True))
     assert capsys.readouterr().out.isascii()
 
 
