@@ -14,7 +14,7 @@ from ultijobs.inspection import Inspector
 
 __all__ = ["backfill_names", "job_names", "queue_names", "task_names", "worker_names"]
 
-_WITHIN: Final = 1.5
+_WITHIN: Final = 3.0
 """Seconds; whoever pressed the key waits for it."""
 
 Read = Callable[[Inspector], Awaitable[Iterable[str]]]
