@@ -118,7 +118,7 @@ class FakeSource:
             depth=self.depth if needs.outbox is not None else None,
             backfills=self.backfills if needs.backfills and "backfills" not in failures else None,
             health=self.health if needs.health and "health" not in failures else None,
-            watch=self.details.get(needs.watch) if needs.watch is not None else None,
+            watch=self.details[needs.watch].row if needs.watch in self.details else None,
             failures=failures,
         )
 

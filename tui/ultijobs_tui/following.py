@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from ultijobs.inspection import JobDetail, JobState, Plan
+from ultijobs.inspection import JobRow, JobState, Plan
 from ultijobs_tui import format as fmt
 from ultijobs_tui.present.jobs import waits_for
 from ultijobs_tui.table import Tone
@@ -24,11 +24,11 @@ class Following:
     def start(self, id: UUID, plan: Plan) -> None:
         self._watched = (id, plan)
 
-    def tell(self, detail: JobDetail | None) -> tuple[str, Tone] | None:
+    def tell(self, row: JobRow | None) -> tuple[str, Tone] | None:
         """What became of it so far; the last word ends the watch."""
-        if detail is None or self._watched is None or detail.row.id != self._watched[0]:
+        if row is None or self._watched is None or row.id != self._watched[0]:
             return None
-        row, plan = detail.row, self._watched[1]
+        plan = self._watched[1]
         one = plan.options.limit == 1
         name = f"{'canary ' if one else ''}{fmt.short_id(row.id)}"
         if row.state in {JobState.DEAD, JobState.FAILED} and row.updated_at <= plan.as_of:

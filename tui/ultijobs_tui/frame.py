@@ -15,6 +15,7 @@ from ultijobs.inspection import (
     Health,
     JobDetail,
     JobPage,
+    JobRow,
     Leader,
     LeaseRow,
     OutboxDepth,
@@ -132,7 +133,7 @@ class Frame:
     depth: OutboxDepth | None = None
     backfills: list[BackfillRow] | None = None
     health: Health | None = None
-    watch: JobDetail | None = None
+    watch: JobRow | None = None
     failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def filled(self, before: Frame | None) -> Frame:

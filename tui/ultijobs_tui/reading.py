@@ -7,9 +7,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar
+from uuid import UUID
 
 from ultijobs.errors import DriverUnavailable, UltijobsError
-from ultijobs.inspection import ActivityRow, Inspector, JobPage, LeaseRow, OutboxPage, Overview, QueueRow, parse_where
+from ultijobs.inspection import (
+    ActivityRow,
+    Field,
+    Inspector,
+    JobPage,
+    JobRow,
+    LeaseRow,
+    Op,
+    OutboxPage,
+    Overview,
+    QueueRow,
+    Term,
+    Where,
+    parse_where,
+)
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import ActivityAsk, Frame, Needs, OutboxAsk, PageAsk
 from ultijobs_tui.link import explain
@@ -59,8 +74,8 @@ class Reader:
         overview = await self._bars(needs, parts) if needs.overview else self._overview
         frame = await self._frame(needs, parts, overview)
         if needs.watch is not None:
-            shown = frame.job if frame.job is not None and frame.job.row.id == needs.watch else None
-            frame = replace(frame, watch=shown or await _Parts().asked("watch", needs.watch, self._inspector.job))
+            shown = frame.job.row if frame.job is not None and frame.job.row.id == needs.watch else None
+            frame = replace(frame, watch=shown or await _Parts().asked("watch", needs.watch, self._row))
         now = await self._now(frame)
         frame = replace(frame, as_of=now, took_ms=(self._monotonic() - began) * 1000, failures=parts.failures)
         self._last = None if parts.failures else frame
@@ -119,6 +134,11 @@ class Reader:
     async def _page(self, ask: PageAsk, tenant: str | None) -> JobPage:
         where = parse_where(ask.where, tenant=tenant)
         return await self._inspector.jobs(where, sort=ask.sort, after=ask.after, limit=ask.limit)
+
+    async def _row(self, job: UUID) -> JobRow | None:
+        """One statement; a job whole would be five."""
+        page = await self._inspector.jobs(Where((Term(Field.ID, Op.IS, (job.hex,)),)), limit=1)
+        return page.rows[0] if page.rows else None
 
     async def _activity(self, ask: ActivityAsk) -> list[ActivityRow]:
         return await self._inspector.activity(after=ask.after, limit=ask.limit)
