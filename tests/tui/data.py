@@ -832,7 +832,7 @@ def health() -> Health:
         connection_limit=100,
         snapshots=[
             Snapshot(4412, "importer", "idle in transaction", 738_000, "insert into staging select * from feed"),
-            Snapshot(5120, "ultijobs-worker", "active", 90, "with claimed as (select …"),
+            Snapshot(5120, "ultijobs-worker", "active", 2_090, "with claimed as (select …"),
         ],
         tables=[
             TableHealth("x_jobs", 61_000, 188_000, ago(minutes=41)),

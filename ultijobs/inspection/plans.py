@@ -222,7 +222,8 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
     if not told:
         raise WorkerUnknown(f"no live worker is called {target.worker!r}", fix="ultijobs workers ls")
     running = sum(w.running for w in told)
-    warnings = (f"{running} jobs are in flight there",) if running and action is Action.DRAIN_WORKER else ()
+    flying = "1 job is in flight there" if running == 1 else f"{running} jobs are in flight there"
+    warnings = (flying,) if running and action is Action.DRAIN_WORKER else ()
     return Plan(
         action=action,
         target=target,

@@ -96,7 +96,7 @@ def _row(row: BackfillRow, look: Look) -> Row:
             cell(fmt.NEVER if share is None else f"{share:.0%}"),
             cell(_bar(share), _TONES[row.state]),
             cell(fmt.NEVER if row.rows_per_s is None else f"{row.rows_per_s:,.0f}"),
-            cell(fmt.age(row.eta_ms)),
+            cell(fmt.age(row.eta_ms or None)),
             cell(f"{row.batches:,}", Tone.MUTED),
             cell(look.since(row.started_at), Tone.MUTED),
             cell(fmt.short_id(row.run_id), Tone.MUTED),
@@ -126,11 +126,11 @@ def _state(row: BackfillRow) -> Cell:
 
 
 def share_of(row: BackfillRow) -> float | None:
-    """How much is done, from 0 to 1; None while nobody has counted."""
+    """How much is done, from 0 to 1; None while nobody has counted, or when the count is used up."""
     if row.state is BackfillState.COMPLETED:
         return 1.0
-    if row.remaining is None:
-        return None
+    if row.remaining is None or (row.remaining.kind == "estimate" and not row.remaining.value):
+        return None  # More has come than was counted.
     whole = row.rows + row.remaining.value
     # What is left is an estimate: only the end is the end.
     return 0.0 if not whole else min(0.99 if row.remaining.value else 1.0, row.rows / whole)

@@ -21,6 +21,8 @@ _LIMITS: Final = Thresholds()
 """The same as of `ultijobs doctor`."""
 _MS: Final = timedelta(milliseconds=1)
 _MARKS: Final = {2: ("!!", Tone.BAD), 1: ("! ", Tone.WARN), 0: ("· ", Tone.MUTED)}
+_BRIEF_MS: Final = 1_000
+"""What is over sooner is how a database works."""
 _WHO: Final = "select application_name, state, count(*) from pg_stat_activity group by 1, 2 order by 3 desc"
 
 
@@ -41,8 +43,8 @@ class Fact:
 def facts_of(health: Health, look: Look) -> list[Fact]:
     """What is wrong first, then what is as it should be."""
     facts = [
-        *(_blocked(wait) for wait in health.waits),
-        *(_snapshot(session) for session in health.snapshots),
+        *(_blocked(wait) for wait in health.waits if wait.waited_ms >= _BRIEF_MS),
+        *(_snapshot(session) for session in health.snapshots if session.age_ms >= _BRIEF_MS),
         *(_invalid(index) for index in health.invalid_indexes),
         *(_server(health) if health.kind == "postgres" else ()),
         Fact("server", 0, "server", health.kind, f"schema {health.schema_version}", health.version, "select version()"),
@@ -146,7 +148,7 @@ def database_table(frame: Frame, look: Look, *, find: str = "") -> Table:
     columns = (
         Column("", 2),
         Column("WHAT", 11, 14),
-        Column("WHO", 12, 32 if look.wide else 24),
+        Column("WHO", 12, 32 if look.wide else 20),
         Column("VALUE", 9, 12, align="right"),
         Column("SAYS", 20, grow=True),
     )

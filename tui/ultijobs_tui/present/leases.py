@@ -17,7 +17,7 @@ __all__ = ["LEASE_SORTS", "holder_of", "lease_panel", "lease_table", "leases_sum
 
 LEASE_SORTS: Final = ("lease left", "running", "worker", "job")
 _BAR: Final = 9
-_LEAST_LEASE_MS: Final = 30_000
+_LEAST_LEASE_MS: Final = 1_000
 _SHOWN: Final = 200
 """Inspection answers so many at the most, the lease that ends first in front."""
 

@@ -107,7 +107,7 @@ class PlanDialog(Modal[Applied | None]):
         self.query_one("#plan-title", Lines).set_lines([title])
         labels = {
             "#reason-label": "reason",
-            "#exit-label": "then",
+            "#exit-label": "afterwards",
             "#for-label": "for",
             "#word-label": f"type {self._word} to confirm:",
         }
