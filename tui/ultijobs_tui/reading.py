@@ -128,8 +128,7 @@ class Reader:
         return (await self._inspector.stats(tenant=tenant)).queues
 
     async def _leases(self, tenant: str | None) -> list[LeaseRow]:
-        rows = await self._inspector.leases()
-        return rows if tenant is None else [row for row in rows if row.tenant_id == tenant]
+        return await self._inspector.leases(Where((), tenant))
 
     async def _page(self, ask: PageAsk, tenant: str | None) -> JobPage:
         where = parse_where(ask.where, tenant=tenant)

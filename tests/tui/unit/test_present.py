@@ -323,7 +323,7 @@ async def test_a_canary_is_told_until_it_stops() -> None:
 
     def told(state: JobState, **values: object) -> str | None:
         row = replace(detail.row, state=state, updated_at=NOW + timedelta(seconds=9), **values)
-        answer = following.tell(replace(detail, row=row))
+        answer = following.tell(row)
         return answer[0] if answer else None
 
     assert "ready, attempt 5/5 · waits for queue paused" in str(told(JobState.READY, waiting_on=WaitingOn.PAUSED))
