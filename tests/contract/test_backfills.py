@@ -190,8 +190,11 @@ async def test_a_pass_whose_job_has_ended_without_a_word_is_not_running(
         await end(harness, claimed, Outcome.DEAD if state is JobState.DEAD else Outcome.OK)
     assert (await line(harness, claimed)).status == status
     assert [found.status for found in await harness.driver.backfills.passes(statuses=[PassStatus.RUNNING])] == []
-    assert (await survey(harness)).newest == await line(harness, claimed)
+    before = await line(harness, claimed)
+    assert (await survey(harness)).newest == before
+    await harness.advance(STEP)
     assert await harness.driver.backfills.reconcile() == 1
+    assert await line(harness, claimed) == before
     assert await harness.driver.backfills.reconcile() == 0
     assert (await line(harness, claimed)).status == status
 

@@ -128,7 +128,7 @@ class MemoryBackfills:
             for run_id, row in self._rows.items():
                 status = self._shown(row).status
                 if row.status == PassStatus.RUNNING and status != PassStatus.RUNNING:
-                    self._rows[run_id] = replace(row, status=status, updated_at=self._store.now())
+                    self._rows[run_id] = replace(row, status=status)
                     changed += 1
             return changed
 

@@ -120,7 +120,7 @@ select k.name as of, case w.which when 1 then 'newest' else 'completed' end as w
 RECONCILE: Final = f"""\
 with ended as (
   select b.run_id, {_STATUS} as status from {{schema}}.x_backfills b {_JOB} where b.status = 'running')
-update {{schema}}.x_backfills b set status = e.status, updated_at = now() from ended e
+update {{schema}}.x_backfills b set status = e.status from ended e
  where b.run_id = e.run_id and b.status = 'running' and e.status <> 'running'
 returning b.run_id"""
 

@@ -35,8 +35,17 @@ def looking(
 
 def pass_data(row: PassRow) -> dict[str, object]:
     """The columns of a pass, its cursor as a value, and how long it took."""
-    took = None if row.completed_at is None else row.completed_at - row.started_at
-    return {**columns(row), "cursor": None if row.cursor is None else json.loads(row.cursor), "duration_ms": took}
+    end = _end(row)
+    return {
+        **columns(row),
+        "cursor": None if row.cursor is None else json.loads(row.cursor),
+        "duration_ms": None if end is None else end - row.started_at,
+    }
+
+
+def _end(row: PassRow) -> datetime | None:
+    """When the pass ended, or was last heard of; None while it runs."""
+    return None if row.status == PassStatus.RUNNING else row.completed_at or row.updated_at
 
 
 def _table(rows: Sequence[PassRow], now: datetime) -> Block:
@@ -49,7 +58,7 @@ def _table(rows: Sequence[PassRow], now: datetime) -> Block:
             Column("PAGES", lambda row: f"{row.batches:,}", rank=2, right=True),
             Column("LEFT", _left, right=True),
             Column("STARTED", lambda row: f"{wording.since(row.started_at, now)} ago", rank=1),
-            Column("TOOK", lambda row: wording.since(row.started_at, row.completed_at or now), rank=1, right=True),
+            Column("TOOK", lambda row: wording.since(row.started_at, _end(row) or now), rank=1, right=True),
             Column("JOB", lambda row: wording.tail(row.job_id)),
             Column("ENVIRONMENT", lambda row: wording.text(row.environment), rank=3),
             Column("VERSION", lambda row: wording.text(row.app_version), rank=4),

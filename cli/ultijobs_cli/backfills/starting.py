@@ -149,7 +149,8 @@ def _touches(forecast: Forecast) -> str:
         return "nobody counts its rows"
     rows = wording.plural(wording.count(left), "row")
     pages = wording.plural(forecast.batches, "page")
-    return f"{rows} in {pages} at {forecast.row.rate:g}/s ≈ {wording.age(forecast.takes_ms)}"
+    takes = "at once" if forecast.takes_ms < 1_000 else f"≈ {wording.age(forecast.takes_ms)}"  # noqa: PLR2004 - a second
+    return f"{rows} in {pages} at {forecast.row.rate:g}/s, {takes}"
 
 
 def _table(lines: Sequence[_Line]) -> Block:

@@ -258,17 +258,34 @@ async def test_in_another_environment_the_pass_refuses_and_leaves_no_line(monkey
     assert shelf.handled == [1, 2, 3, 4, 5]
 
 
-async def test_a_pass_waits_for_its_migration_and_leaves_no_line_before(pg_url: str, files: asyncpg.Connection[Any]):
+@pytest.mark.parametrize(
+    ("requires", "applied"),
+    [
+        (
+            "shop.0042_fill",
+            """create table django_migrations (id bigint, app varchar, name varchar, applied timestamptz);
+            insert into django_migrations values (1, 'shop', '0042_fill', now())""",
+        ),
+        (
+            "ae1027a6acf",
+            """create table alembic_version (version_num varchar(32) primary key);
+            insert into alembic_version values ('ae1027a6acf')""",
+        ),
+    ],
+    ids=["django", "alembic"],
+)
+async def test_a_pass_waits_for_its_migration_and_leaves_no_line_before(
+    pg_url: str, files: asyncpg.Connection[Any], requires: str, applied: str
+):
     shelf = Shelf(5)
-    fill = declared(shelf, requires="shop.0042_fill", retry=RetryPolicy(attempts=1))
+    fill = declared(shelf, requires=requires, retry=RetryPolicy(attempts=1))
     async with shop(fill, driver=pg_url) as app:
         answer = await fill.enqueue()
         await run(app)
         job = await Inspector(app.driver).job(answer.id)
         assert (job.row.state, job.row.error_code) == ("dead", "X_BACKFILL_MIGRATION_PENDING")
         assert await passes_of(app, "fill") == []
-        await files.execute("create table django_migrations (id bigint, app text, name text)")
-        await files.execute("insert into django_migrations values (1, 'shop', '0042_fill')")
+        await files.execute(applied)
         await fill.enqueue()
         await run(app)
         assert (await row_of(app, "fill")).state == "completed"
