@@ -27,6 +27,7 @@ ROWS: Final[Mapping[str, type[Any]]] = {
     "tasks ls": inspection.TaskRow,
     "backfill --list": inspection.PassRow,
     "doctor": inspection.Symptom,
+    "prune": inspection.KeptRow,
 }
 """The command and what its `data.rows[]` are, one a line with `--json-lines`."""
 

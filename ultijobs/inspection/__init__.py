@@ -57,7 +57,7 @@ from ultijobs.inspection.models import (
     Why,
 )
 from ultijobs.inspection.moving import whither
-from ultijobs.inspection.pruned import Expired, PruneOutcome
+from ultijobs.inspection.pruned import Expired, KeptRow, PruneOutcome
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 from ultijobs.inspection.starting import Condition, Forecast
 
@@ -93,6 +93,7 @@ __all__ = [
     "JobRow",
     "JobState",
     "Kept",
+    "KeptRow",
     "Leader",
     "LeaseRow",
     "Occurrence",

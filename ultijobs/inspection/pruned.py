@@ -6,11 +6,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
 from ultijobs._definitions.bounds import Retention
+from ultijobs._durations import milliseconds
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.retention import Kept, Windows
@@ -20,7 +21,18 @@ from ultijobs._retention.declared import windows_in
 from ultijobs._retention.sweeping import sweep
 from ultijobs.inspection.applying import Actor, write_result
 
-__all__ = ["Expired", "PruneOutcome", "Pruned"]
+__all__ = ["Expired", "KeptRow", "PruneOutcome", "Pruned"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """One kind of what is kept: for how long, how much is over that, how much a prune has removed."""
+
+    kind: Kept
+    keep_ms: int | None
+    """None where each row has a time of its own."""
+    expired: Count
+    deleted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,14 @@ class Expired:
         """At least so many where a single count is capped."""
         capped = any(count.kind == "capped" for count in self.counts.values())
         return Count(sum(count.value for count in self.counts.values()), "capped" if capped else "exact")
+
+    def rows(self, deleted: Mapping[Kept, int]) -> list[KeptRow]:
+        """Every kind, also those of which nothing is over its time."""
+        return [KeptRow(kind, _ms(self.windows.of(kind)), self.counts[kind], deleted.get(kind, 0)) for kind in Kept]
+
+
+def _ms(window: timedelta | None) -> int | None:
+    return None if window is None else milliseconds(window)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
 
-from ultijobs.inspection import Count, Expired, Inspector, Kept
+from ultijobs.inspection import Expired, Inspector, Kept, KeptRow
 from ultijobs_cli import options, wording
 from ultijobs_cli.acts import agreed, at_terminal, stopping
 from ultijobs_cli.command import Invocation
@@ -27,14 +25,6 @@ _OF: Final = {
     "catalogue": "the retention that the applications of this schema declared",
     "defaults": "the default retention: no application has declared one",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    kind: Kept
-    keep: timedelta | None
-    expired: Count
-    deleted: int
 
 
 async def prune(
@@ -107,15 +97,7 @@ def _report(
             "matched": found.total,
             "deleted": gone,
             "retention": found.source,
-            "rows": [
-                {
-                    "kind": row.kind,
-                    "keep_ms": None if row.keep is None else row.keep // timedelta(milliseconds=1),
-                    "expired": row.expired,
-                    "deleted": row.deleted,
-                }
-                for row in _rows(found, deleted)
-            ],
+            "rows": found.rows(deleted),
             "next": None,
             "as_of": found.as_of,
             "activity_id": activity_id,
@@ -126,19 +108,15 @@ def _report(
     )
 
 
-def _rows(found: Expired, deleted: Mapping[Kept, int]) -> list[_Row]:
-    return [_Row(kind, found.windows.of(kind), found.counts[kind], deleted.get(kind, 0)) for kind in Kept]
-
-
 def _blocks(found: Expired, deleted: Mapping[Kept, int]) -> list[Block]:
-    columns: list[Column[_Row]] = [
+    columns: list[Column[KeptRow]] = [
         Column("WHAT", lambda row: Cell(row.kind, "bold")),
-        Column("KEPT FOR", lambda row: "its own time" if row.keep is None else wording.duration(row.keep)),
+        Column("KEPT FOR", lambda row: "its own time" if row.keep_ms is None else wording.age(row.keep_ms)),
         Column("OVER IT", lambda row: wording.count(row.expired), right=True),
     ]
     if deleted:
         columns.append(Column("REMOVED", lambda row: f"{row.deleted:,}", right=True))
-    table = grid(_rows(found, deleted), columns, empty="nothing is kept")
+    table = grid(found.rows(deleted), columns, empty="nothing is kept")
     return [table, Paragraph(f"by {_OF[found.source]}", "dim")]
 
 
