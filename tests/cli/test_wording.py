@@ -40,7 +40,7 @@ def test_ages_are_short_and_never_negative(seconds: float, text: str) -> None:
         (Count(812), "812"),
         (Count(10_000, "capped"), "10,000+"),
         (Count(2_100_000, "estimate"), "~2.1M"),
-        (Count(2_000_000, "estimate"), "~2M"),
+        (Count(2_000_000, "estimate"), "~2.0M"),
         (Count(21_400, "estimate"), "~21.4k"),
         (Count(9_999, "estimate"), "~9,999"),
     ],
