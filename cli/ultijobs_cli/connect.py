@@ -16,7 +16,7 @@ from ultijobs_cli.render import masked
 from ultijobs_cli.report import CommandFailed
 from ultijobs_cli.settings import application, database, named
 
-__all__ = ["OPEN_WITHIN", "inspector", "inspector_of", "within_reach"]
+__all__ = ["OPEN_WITHIN", "inspector", "inspector_of", "outbox_inspector", "within_reach"]
 
 OPEN_WITHIN: Final = 4.0
 """Seconds; with the start of the process it stays under five."""
@@ -66,3 +66,19 @@ async def inspector_of(url: str, schema: str, *, actor: str | None = None) -> As
             opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
             api = await stack.enter_async_context(opening)
         yield api
+
+
+@asynccontextmanager
+async def outbox_inspector(call: Invocation, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
+    """The database that holds the outbox: where the application has it, else that of the settings.
+
+    A database that a flag names is that database, unless the application is named by a flag as well.
+    """
+    asks_the_app = application(call.flags) and (call.flags.app or not call.flags.database_url)
+    staged = load_app(call) if asks_the_app else None
+    if staged is None or staged.outbox is None:
+        async with inspector(call, actor=actor) as api:
+            yield api
+    else:
+        async with inspector_of(staged.outbox, staged.schema, actor=actor) as api:
+            yield api

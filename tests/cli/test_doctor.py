@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import asyncpg
+
 from tests.cli.conftest import Cli, Seeds
 from tests.cli.processes import Shop
 from tests.cli.test_envelope import FINDING
+from tests.support.servers import Server, blocking
 from ultijobs.inspection import CHECKS
 
 
@@ -52,3 +55,25 @@ def test_a_database_that_is_away_or_without_tables_is_exit_4(tmp_path: Path, emp
     empty = Shop(tmp_path, empty_pg_url).run("doctor", "--json")
     assert (empty.code, empty.json["findings"][0]["code"]) == (4, "X_SCHEMA_OUTDATED")
     assert empty.data["checks"] == [{"check": "schema", "result": "error", "code": "X_SCHEMA_OUTDATED"}]
+
+
+def test_an_outbox_in_another_database_is_looked_at_where_it_is(tmp_path: Path, pg_url: str, pg: Server) -> None:
+    elsewhere = pg.create()
+    shop = Shop(tmp_path, pg_url)
+    source = (tmp_path / "shop.py").read_text(encoding="utf-8")
+    (tmp_path / "shop.py").write_text(
+        source.replace("App(jobs=[ship, wait])", f"App(jobs=[ship, wait], outbox={elsewhere!r})"), encoding="utf-8"
+    )
+    blocking(_stage(elsewhere))
+    done = shop.run("doctor", "--json")
+    assert (done.code, [finding["code"] for finding in done.json["findings"]]) == (1, ["X_OUTBOX_LATE"])
+    pg.drop(elsewhere)
+
+
+async def _stage(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(
+        "insert into x_outbox (id, run_id, name, staged_at) select i, i, 'ship', now() - interval '1 h'"
+        " from gen_random_uuid() i"
+    )
+    await connection.close()

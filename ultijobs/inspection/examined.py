@@ -19,6 +19,9 @@ class Examined:
         """The database itself, in at most four statements: sessions that hold back vacuum, dead rows, waits, budget."""
         return await measured(self._driver.inspect)
 
-    async def examine(self, limits: Thresholds | None = None) -> Diagnosis:
-        """Asks every check of `ultijobs doctor`, and changes nothing. `limits` says what is much."""
-        return await examine(self._driver, limits)
+    async def examine(self, limits: Thresholds | None = None, *, outbox: Driver | None = None) -> Diagnosis:
+        """Asks every check of `ultijobs doctor`, and changes nothing.
+
+        `limits` says what is much; `outbox` is open on the database that holds the outbox, where that is another one.
+        """
+        return await examine(self._driver, limits, outbox=None if outbox is None else outbox.outbox)

@@ -8,7 +8,7 @@ from ultijobs.errors import SchemaOutdated
 from ultijobs.inspection import CHECKS, Checked, Diagnosis, Symptom, inert
 from ultijobs_cli import wording
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.connect import inspector
+from ultijobs_cli.connect import inspector, outbox_inspector
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 from ultijobs_cli.explanations import CODES
 from ultijobs_cli.report import Finding, Report
@@ -30,8 +30,8 @@ async def doctor(call: Invocation) -> Report:
     $ ultijobs explain X_SNAPSHOT_OLD
     """
     try:
-        async with inspector(call) as api:
-            found = await api.examine()
+        async with inspector(call) as api, outbox_inspector(call) as staging:
+            found = await api.examine(outbox=staging.driver)
     except SchemaOutdated as outdated:
         checks = [Checked(_SCHEMA, "error", outdated.code)]
         symptom = Symptom(outdated.code, "error", outdated.cause, outdated.fix)

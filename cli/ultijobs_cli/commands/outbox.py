@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
@@ -15,11 +13,9 @@ from ultijobs.inspection import Inspector, OutboxPage, OutboxRow, OutboxState, R
 from ultijobs_cli import options, wording
 from ultijobs_cli.acts import Unknown, refused_rows
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.connect import inspector, inspector_of
+from ultijobs_cli.connect import outbox_inspector
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
-from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import Finding, Report
-from ultijobs_cli.settings import application
 from ultijobs_cli.tables import Block, Cell, Column, Paragraph, Tone, grid
 from ultijobs_cli.watch import watching
 
@@ -47,7 +43,7 @@ async def ls(
     $ ultijobs outbox ls --app shop.main:app
     $ ultijobs outbox ls --database-url postgresql://localhost/shop --state set-aside --json
     """
-    async with _opened(call) as api:
+    async with outbox_inspector(call) as api:
 
         async def look() -> Report:
             page = await _rows(api, state or [], tenant, after, limit)
@@ -85,7 +81,7 @@ async def retry(
 
     $ ultijobs outbox retry 1f3a9c20 --app shop.main:app --reason "queue name corrected"
     """
-    async with _opened(call, actor=actor) as api:
+    async with outbox_inspector(call, actor=actor) as api:
         known, unknown = await _known(api, ids, tenant)
         outcome = await api.retry_staged(known, tenant=tenant, reason=reason) if known else None
     done = outcome.done if outcome is not None else ()
@@ -134,22 +130,6 @@ async def _rows(
         page = await api.outbox(states, tenant=tenant, after=page.next, limit=min(limit - len(rows), _PAGE))
         rows.extend(page.rows)
     return OutboxPage(rows, page.next)
-
-
-@asynccontextmanager
-async def _opened(call: Invocation, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
-    """The database that holds the outbox: where the application has it, else that of the settings.
-
-    A database that a flag names is that database, unless the application is named by a flag as well.
-    """
-    asks_the_app = application(call.flags) and (call.flags.app or not call.flags.database_url)
-    staged = load_app(call) if asks_the_app else None
-    if staged is None or staged.outbox is None:
-        async with inspector(call, actor=actor) as api:
-            yield api
-    else:
-        async with inspector_of(staged.outbox, staged.schema, actor=actor) as api:
-            yield api
 
 
 def _table(rows: list[OutboxRow], now: datetime) -> Block:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from ultijobs._clock import SYSTEM_CLOCK, Clock
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.outbox import OutboxStore
 from ultijobs.inspection.doctor.database import DATABASE
 from ultijobs.inspection.doctor.facts import Facts, Thresholds, gather
 from ultijobs.inspection.doctor.symptoms import Check, Symptom
@@ -44,9 +45,14 @@ class Diagnosis:
         return all(check.result in {"ok", "warning"} for check in self.checks)
 
 
-async def examine(driver: Driver, limits: Thresholds | None = None, clock: Clock = SYSTEM_CLOCK) -> Diagnosis:
+async def examine(
+    driver: Driver,
+    limits: Thresholds | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    outbox: OutboxStore | None = None,
+) -> Diagnosis:
     """Reads the facts in a dozen bounded statements, changes nothing, and asks every check."""
-    return diagnose(await gather(driver, clock), limits or Thresholds())
+    return diagnose(await gather(driver, clock, outbox), limits or Thresholds())
 
 
 def diagnose(facts: Facts, limits: Thresholds) -> Diagnosis:

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeVar
 from ultijobs._clock import SYSTEM_CLOCK, Clock
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.health import Health
-from ultijobs._queue.outbox import OutboxDepth
+from ultijobs._queue.outbox import OutboxDepth, OutboxStore
 from ultijobs._queue.views import Count, LeaseRow, Stats, WorkerRow
 from ultijobs.errors import UltijobsError
 from ultijobs.inspection.late import late_tasks
@@ -66,7 +66,7 @@ class Facts:
         return [worker for worker in self.workers or () if worker.state not in _IDLE]
 
 
-async def gather(driver: Driver, clock: Clock = SYSTEM_CLOCK) -> Facts:
+async def gather(driver: Driver, clock: Clock = SYSTEM_CLOCK, outbox: OutboxStore | None = None) -> Facts:
     """Reads everything in a dozen bounded statements. Raises only when the database does not tell its time."""
     store = driver.inspect
     facts = Facts(await store.now())
@@ -76,7 +76,7 @@ async def gather(driver: Driver, clock: Clock = SYSTEM_CLOCK) -> Facts:
     facts.workers = await _part(facts, "workers", store.workers)
     facts.leases = await _part(facts, "leases", lambda: store.leases(limit=_LEASES))
     facts.names = await _part(facts, "names", lambda: _unknown_names(driver, facts))
-    facts.outbox = await _part(facts, "outbox", driver.outbox.depth)
+    facts.outbox = await _part(facts, "outbox", (outbox or driver.outbox).depth)
     facts.tasks = await _part(facts, "tasks", lambda: late_tasks(driver.schedule, facts.now))
     return facts
 
