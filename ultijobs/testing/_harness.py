@@ -254,9 +254,12 @@ class JobsTestApp(Generic[S]):
         return self.driver.due_times({handle.queue for handle in handles}, {handle.name for handle in handles})
 
     def _next_stop(self, now: datetime) -> datetime | None:
-        """When the next task fires or the next job is due; what is due and did not run is passed over."""
+        """When a task fires, a job is due or a rate lets one start; what else did not run is passed over."""
         stops = [Calendar(task.schedule, ZoneInfo(task.tz)).after(now) for task in self.app.registry.tasks.values()]
         stops += [at for at in self._due_times() if at > now]
+        opens = self._limiter.opens_at()
+        if opens is not None and opens > self.clock.monotonic():
+            stops.append(now + timedelta(seconds=opens - self.clock.monotonic(), microseconds=1))
         return min((stop for stop in stops if stop is not None), default=None)
 
     def _note(self, ended: Ended) -> None:

@@ -223,6 +223,16 @@ async def test_tasks_fire_at_each_of_their_slots_while_time_passes():
         assert clock.now() == datetime(2026, 3, 30, 12, tzinfo=UTC)
 
 
+async def test_what_a_rate_holds_back_starts_while_time_passes():
+    held = App(jobs=[ship], limits=Limits(tenant_rate=Rate(3, per="2s")))
+    async with JobsTestApp(held, services="fakes") as jobs:
+        await ship.enqueue_many([Order(id=number) for number in range(10)])
+        began = jobs.clock.now()
+        assert len(await jobs.run_until_idle()) == 3
+        assert len(await jobs.run_tasks(until="10s")) == 7
+        assert jobs.clock.now() == began + timedelta(seconds=10)
+
+
 async def test_time_that_only_the_clock_moved_is_an_outage():
     async with JobsTestApp(jobs=[hopeless], tasks=[nightly]) as jobs:
         jobs.clock.advance("3d")
