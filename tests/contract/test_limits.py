@@ -37,6 +37,7 @@ async def held(harness: Harness, name: str = "charge") -> list[int]:
 
 # -- caps of the fleet -----------------------------------------------------------------------------------
 async def test_no_more_of_a_capped_name_run_than_it_has_slots(harness: Harness) -> None:
+    assert harness.driver.keeps_slots
     await put_capped(harness, 5)
     first = await claim(harness, caps=CAPS)
     assert len(first) == 2
