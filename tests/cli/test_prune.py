@@ -108,3 +108,12 @@ def test_a_person_reads_what_goes_and_by_whose_times(queue: Cli, old: Seeds) -> 
     assert "done" in answer.out
     assert "by the default retention" in answer.out
     assert "prune: removed 1 row" in answer.out
+
+
+@pytest.mark.parametrize("odd", [0, -1, "soon", None, 10**30], ids=str)
+def test_a_declaration_that_no_release_wrote_makes_nothing_go_early(queue: Cli, old: Seeds, odd: object) -> None:
+    told = {**declared(SHORT), "done_ms": odd}
+    asyncio.run(old.driver.publish_catalog([CatalogEntry("job", "charge", "default", {"retention": told})]))
+    answer = queue("prune", "--dry-run", "--json")
+    assert (answer.code, answer.data["retention"]) == (0, "defaults")
+    assert expired(answer) == {"done": 1}

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ultijobs._durations import milliseconds
+from ultijobs._durations import LONGEST, milliseconds
 from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.retention import Windows
 
@@ -40,7 +40,9 @@ def windows_in(
 
 
 def _read(told: Any) -> Windows | None:
+    """What a release wrote; None for anything else, so that a row which SQL changed cannot make data go early."""
     try:
-        return Windows(**{each.name: timedelta(milliseconds=int(told[f"{each.name}_ms"])) for each in fields(Windows)})
+        found = {each.name: timedelta(milliseconds=int(told[f"{each.name}_ms"])) for each in fields(Windows)}
+        return Windows(**found) if all(timedelta(0) < time <= LONGEST for time in found.values()) else None
     except (KeyError, TypeError, ValueError, OverflowError):
         return None

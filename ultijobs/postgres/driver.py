@@ -89,7 +89,7 @@ class PostgresDriver:
         self._moves = PostgresMoves(self._control, self._reads, self._sql)
         self._events = PostgresEvents(self._enqueues, self._looks, self._reads, self._sql)
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
-        self._retention = PostgresRetention(self._upkeep, self._sql)
+        self._retention = PostgresRetention(self._upkeep, self._control, self._sql)
         self._telemetry = PostgresTelemetry(self._control, self._sql)
         self._tables = Tables(self._place)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ACTIVITY", "EVENTS", "EXPIRED", "SCHEDULE", "STOPPED", "PostgresRetention"]
 
-_COUNT_LIMIT: Final = 30.0
 _NEVER_BEFORE: Final = UUID(int=0)
 
 # $1..$7 the times of done, cancelled, failed, dead, outbox, schedule, activity; $8 at most so many of each. Days of
@@ -103,12 +102,13 @@ delete from {schema}.x_activity where id = any(array(
 class PostgresRetention:
     """See `RetentionStore`."""
 
-    def __init__(self, links: Links, sql: Sql) -> None:
+    def __init__(self, links: Links, counts: Links, sql: Sql) -> None:
         self._links: Final = links
+        self._counts: Final = counts
         self._sql: Final = sql
 
     async def expired(self, windows: Windows, *, cap: int = 10_000) -> Mapping[Kept, Count]:
-        told = await self._links.fetchrow(
+        told = await self._counts.fetchrow(
             self._sql(EXPIRED),
             windows.done,
             windows.cancelled,
@@ -118,7 +118,6 @@ class PostgresRetention:
             windows.schedule,
             windows.activity,
             cap + 1,
-            limit=_COUNT_LIMIT,
         )
         assert told is not None
         return {

@@ -10,12 +10,14 @@ from typing import Any
 import asyncpg
 import pytest
 
+from tests.integration.postgres.test_migrate import ODD_SCHEMA
 from tests.integration.postgres.test_rights import GRANTS
 from ultijobs import Retention
 from ultijobs._queue.retention import Kept, Shelf
 from ultijobs._retention.sweeping import sweep
 from ultijobs.errors import Invariant
 from ultijobs.postgres import PostgresDriver, history, retention
+from ultijobs.postgres.migrate import migrate
 from ultijobs.postgres.place import SWEEPING
 from ultijobs.postgres.sql import Sql
 
@@ -73,6 +75,21 @@ async def test_a_day_that_is_over_is_dropped_with_all_that_belongs_to_its_runs(d
     assert gone == {Kept.DONE: 2 * MANY, Kept.CANCELLED: 20}
     assert len(await days(database)) == len(ahead) + 1
     assert await counts(database) == (MANY + 10,) * 3
+
+
+async def test_a_schema_of_any_name_is_swept(empty_pg_url):
+    await migrate(empty_pg_url, ODD_SCHEMA)
+    database = await asyncpg.connect(empty_pg_url)
+    await database.fetchval("select set_config('search_path', $1, false)", Sql(ODD_SCHEMA).quoted)
+    driver = PostgresDriver(empty_pg_url, ODD_SCHEMA)
+    await driver.open("worker")
+    await make_day(database, 9)
+    await fill(database, 9)
+    await fill(database, 30)
+    assert await sweep(driver.retention, WINDOWS) == {Kept.DONE: 2 * MANY}
+    assert await counts(database) == (0, 0, 0)
+    await driver.close()
+    await database.close()
 
 
 async def test_rows_that_found_no_day_of_their_own_go_one_by_one(driver, database):
