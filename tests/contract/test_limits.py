@@ -222,7 +222,9 @@ async def test_an_allowance_holds_over_queues_priorities_and_names(harness: Harn
 
 async def test_jobs_without_a_tenant_are_under_no_allowance(harness: Harness) -> None:
     await harness.driver.enqueue([job() for _ in range(5)])
-    assert len(await claim(harness, tenants=Allowance(1))) == 5
+    await put_capped(harness, 5, "refund")
+    claimed = await claim(harness, "charge", "refund", tenants=Allowance(1), caps={"refund": 3})
+    assert Counter(one.name for one in claimed) == {"charge": 5, "refund": 3}
 
 
 async def test_an_allowance_holds_too_for_rows_that_were_filed_without_lanes(harness: Harness) -> None:

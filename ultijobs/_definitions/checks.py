@@ -9,9 +9,11 @@ from typing import Any, Final
 from ultijobs._durations import Duration, parse
 from ultijobs.errors import Invariant
 
-__all__ = ["MOST_PRIORITY", "choice", "durable_name", "name", "optional_span", "whole"]
+__all__ = ["MOST_PRIORITY", "MOST_SLOTS", "choice", "durable_name", "name", "optional_span", "whole"]
 
 MOST_PRIORITY: Final = 32_767
+MOST_SLOTS: Final = 10_000
+"""Of one name: each is a row, and all are made by the claim that first needs one."""
 
 # Names travel in notifications, filters and comma-separated flags.
 _NAME: Final = re.compile(r"[^\s,\x00-\x20\x7f-\x9f\ud800-\udfff]+")

@@ -100,7 +100,7 @@ def job(
         timeout: Of one attempt; then it is cancelled and fails with `JobTimeout`.
         step_timeout: Of each step.
         event_poll: How often a waiting run looks again by itself, beside being woken.
-        concurrency: The most runs of it at once in the whole fleet.
+        concurrency: The most runs of it at once in the whole fleet, 10,000 at the most.
         unique: `live`: a key is held until its job ends; `not-running`: until it is first claimed; `rerun`: the same,
             and a twin waits until the first has ended.
 
@@ -132,7 +132,7 @@ def job(
             event_poll=checks.optional_span(event_poll, f"{what}: event_poll"),
             concurrency=None
             if concurrency is None
-            else checks.whole(concurrency, f"{what}: concurrency", least=1, most=1_000_000),
+            else checks.whole(concurrency, f"{what}: concurrency", least=1, most=checks.MOST_SLOTS),
             unique=UniqueMode(checks.choice(unique, f"{what}: unique", get_args(Unique))),
             idempotency_key=_key(idempotency_key, what),
             tenant=_tenant(tenant, what),

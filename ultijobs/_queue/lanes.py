@@ -60,6 +60,10 @@ class Stream(Protocol):
     def rank(self) -> int: ...
     @property
     def head(self) -> tuple[datetime, UUID]: ...
+    @property
+    def head_tenant(self) -> str | None:
+        """Whose the first row is."""
+        ...
 
 
 S = TypeVar("S", bound=Stream)
@@ -72,8 +76,21 @@ class Round(Generic[S]):
     streams: list[S] = field(default_factory=list[S])
     most: list[int] = field(default_factory=list[int])
     """Rows to take from each of the streams."""
+    bare: list[bool] = field(default_factory=list[bool])
+    """Whether rows of tenants are left out of it."""
     blocked: list[str] = field(default_factory=list[str])
-    """Tenants whose rows are left out, in a lane that is not a tenant's own."""
+    """Tenants whose rows are left out of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(Generic[S]):
+    """A stream, or of one in which rows of tenants lie that are limited, those of nobody (`bare`) or all (`mixed`)."""
+
+    stream: S
+    name: str | None
+    tenant: str | None
+    bare: bool = False
+    mixed: bool = False
 
 
 class Turns:
@@ -106,13 +123,15 @@ class Division(Generic[S]):
     def __init__(self, ask: ClaimAsk, streams: Iterable[S], turns: Turns) -> None:
         self._ask: Final = ask
         self._turns: Final = turns
-        self._left = turns.ordered(streams, ask.queues, ask.fair)
-        self._again: list[S] = []
+        ordered = turns.ordered(streams, ask.queues, ask.fair)
+        self._left = [part for stream in ordered for part in _parts(stream, limited=ask.tenants is not None)]
+        self._again: list[_Part[S]] = []
         self._whole = not ask.fair
-        self._lanes: Final = Counter((stream.queue, stream.rank) for stream in self._left)
+        self._lanes: Final = Counter((stream.queue, stream.rank) for stream in ordered)
         self._limit = ask.limit
         self._slots: Final = dict(ask.queues)
         self._used: Final = Counter[str]()
+        self._round: list[_Part[S]] = []
 
     @property
     def limit(self) -> int:
@@ -127,82 +146,85 @@ class Division(Generic[S]):
         while self._left or self._again:
             if not self._left:
                 self._left, self._again, self._whole = self._again, [], True
-            found = self._fill()
-            if found.streams:
-                return found
+            self._round = self._fill()
+            if self._round:
+                mixed = self._round[0].mixed
+                return Round(
+                    [part.stream for part in self._round],
+                    [self._most(part) for part in self._round],
+                    [part.bare for part in self._round],
+                    [one for one in self._known_tenants() if self._allowance(one) <= 0] if mixed else [],
+                )
         return None
 
     def took(self, given: Round[S], jobs: Sequence[ClaimedJob]) -> None:
-        """Takes account of what a round brought."""
+        """Takes account of what the last round brought."""
         self._limit -= len(jobs)
         for job in jobs:
             self._slots[job.queue] -= 1
             if job.tenant_id is not None:
                 self._used[job.tenant_id] += 1
         taken = Counter((job.queue, job.lane, -job.priority) for job in jobs)
-        more: list[S] = []
-        for stream, most in zip(given.streams, given.most, strict=True):
+        for part, most in zip(self._round, given.most, strict=True):
+            stream = part.stream
             got = taken[stream.queue, stream.lane, stream.rank]
             if got and stream.queue in self._ask.fair:
                 self._turns.served(stream)
             if got < most:
                 continue
-            if self._shared_by_tenants(stream):
-                more.append(stream)
+            if part.mixed:
+                # Behind the rows of nobody in the same stream, which may fill what is left at once.
+                self._left.insert(1, part)
             elif not self._whole and stream.queue in self._ask.fair:
-                self._again.append(stream)
-        self._left = more + self._left
+                self._again.append(part)
 
-    def _fill(self) -> Round[S]:
-        made: Round[S] = Round()
+    def _fill(self) -> list[_Part[S]]:
+        made: list[_Part[S]] = []
         drawn: set[str] = set()
         at = 0
-        for stream in self._left:
-            name, tenant = capped_name(stream.lane), tenant_of(stream.lane)
-            alone = self._shared_by_tenants(stream)
-            draws = self._draws(name, tenant)
-            if self._barred(stream, name, tenant):
+        for part in self._left:
+            if self._barred(part):
                 at += 1
                 continue
-            if (alone and made.streams) or draws & drawn or len(made.streams) == LISTED:
+            draws = self._draws(part)
+            if (part.mixed and made) or draws & drawn or len(made) == LISTED:
                 break
             at += 1
             drawn |= draws
-            made.streams.append(stream)
-            made.most.append(self._most(stream, tenant))
-            if alone:
-                made.blocked = [one for one in self._known_tenants() if self._allowance(one) <= 0]
+            made.append(part)
+            if part.mixed:
                 break
         del self._left[:at]
         return made
 
-    def _draws(self, name: str | None, tenant: str | None) -> set[str]:
-        """What two streams of one round must not share."""
-        drawn = set[str]() if name is None else {slots_lane(name)}
-        return drawn if tenant is None or self._ask.tenants is None else drawn | {_TENANT + tenant}
+    def _draws(self, part: _Part[S]) -> set[str]:
+        """What two parts of one round must not share."""
+        drawn = set[str]() if part.name is None else {slots_lane(part.name)}
+        return drawn if part.tenant is None or self._ask.tenants is None else drawn | {_TENANT + part.tenant}
 
-    def _barred(self, stream: S, name: str | None, tenant: str | None) -> bool:
-        if self.free(stream.queue) <= 0 or (name is not None and name not in self._ask.caps):
+    def _barred(self, part: _Part[S]) -> bool:
+        if self.free(part.stream.queue) <= 0 or (part.name is not None and part.name not in self._ask.caps):
             return True
-        return self._ask.tenants is not None and tenant is not None and self._allowance(tenant) <= 0
+        return self._ask.tenants is not None and part.tenant is not None and self._allowance(part.tenant) <= 0
 
-    def _shared_by_tenants(self, stream: S) -> bool:
-        """True for a lane in which rows of any tenant may lie while tenants are limited."""
-        return self._ask.tenants is not None and tenant_of(stream.lane) is None
-
-    def _most(self, stream: S, tenant: str | None) -> int:
-        most = self.free(stream.queue)
-        if self._ask.tenants is not None:
-            if tenant is not None:
-                most = min(most, self._allowance(tenant))
-            else:
-                # Whoever's rows come first: none of those may be exceeded.
-                open_to = [left for one in self._known_tenants() if (left := self._allowance(one)) > 0]
-                most = min([most, self._ask.tenants.most, *open_to])
-        if not self._whole and stream.queue in self._ask.fair:
-            lanes = min(self._lanes[stream.queue, stream.rank], _TURNS)
-            most = min(most, math.ceil(min(self._ask.queues[stream.queue], self._ask.limit) / lanes))
+    def _most(self, part: _Part[S]) -> int:
+        queue, rank = part.stream.queue, part.stream.rank
+        most = self.free(queue)
+        if part.mixed:
+            # Whoever's rows come first: none of those may be exceeded.
+            open_to = [left for one in self._known_tenants() if (left := self._allowance(one)) > 0]
+            most = min([most, self._newcomer(), *open_to])
+        elif part.tenant is not None and self._ask.tenants is not None:
+            most = min(most, self._allowance(part.tenant))
+        if not self._whole and queue in self._ask.fair:
+            lanes = min(self._lanes[queue, rank], _TURNS)
+            most = min(most, math.ceil(min(self._ask.queues[queue], self._ask.limit) / lanes))
         return most
+
+    def _newcomer(self) -> int:
+        """What a tenant may start of whom nothing is counted."""
+        assert self._ask.tenants is not None, "only asked where tenants are limited"
+        return self._ask.tenants.most
 
     def _known_tenants(self) -> list[str]:
         assert self._ask.tenants is not None, "only asked where tenants are limited"
@@ -211,3 +233,12 @@ class Division(Generic[S]):
     def _allowance(self, tenant: str) -> int:
         assert self._ask.tenants is not None, "only asked where tenants are limited"
         return self._ask.tenants.of(tenant) - self._used[tenant]
+
+
+def _parts(stream: S, *, limited: bool) -> list[_Part[S]]:
+    """Rows of limited tenants outside of their lanes are looked for where one of them is the first."""
+    name, tenant = capped_name(stream.lane), tenant_of(stream.lane)
+    if not limited or tenant is not None:
+        return [_Part(stream, name, tenant)]
+    bare = _Part(stream, name, None, bare=True)
+    return [bare] if stream.head_tenant is None else [_Part(stream, name, None, mixed=True), bare]

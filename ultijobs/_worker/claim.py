@@ -252,9 +252,11 @@ class Claimer:
         return False
 
     async def _next_due(self) -> timedelta | None:
-        return await self._driver.next_due(
-            self._queues, self._names, caps=self._caps.current, tenants=self._limiter.tenants()
-        )
+        open_queues = [queue for queue, room in self._limiter.queues(self._queues, 1).items() if room > 0]
+        if not open_queues:
+            return None
+        tenants = self._limiter.tenants()
+        return await self._driver.next_due(open_queues, self._names, caps=self._caps.current, tenants=tenants)
 
     async def _learn_due(self) -> None:
         try:

@@ -37,9 +37,10 @@ def claim(store: Store, ask: ClaimAsk) -> list[ClaimedJob]:
     taken: list[ClaimedJob] = []
     while (found := division.next()) is not None:
         got: list[ClaimedJob] = []
-        for stream, most in zip(found.streams, found.most, strict=True):
-            limit = min(most, division.free(stream.queue) - sum(job.queue == stream.queue for job in got))
-            got += _from(store, stream, ask, min(limit, division.limit - len(got)), found.blocked, now)
+        for stream, most, bare in zip(found.streams, found.most, found.bare, strict=True):
+            free = division.free(stream.queue) - sum(job.queue == stream.queue for job in got)
+            limit = min(most, free, division.limit - len(got))
+            got += _from(store, stream, ask, now, limit=limit, bare=bare, blocked=found.blocked)
         division.took(found, got)
         taken += got
     return sorted(taken, key=_claim_order)
@@ -137,7 +138,7 @@ def _by_lapse(row: Row) -> tuple[bool, datetime, UUID]:
 
 
 def _from(
-    store: Store, stream: Stream, ask: ClaimAsk, limit: int, blocked: Sequence[str], now: datetime
+    store: Store, stream: Stream, ask: ClaimAsk, now: datetime, *, limit: int, bare: bool, blocked: Sequence[str]
 ) -> list[ClaimedJob]:
     capped = capped_name(stream.lane)
     names = [name for name in ask.names if name not in ask.caps] if capped is None else [capped]
@@ -149,6 +150,7 @@ def _from(
         limit=limit if slots is None else min(limit, len(slots)),
         skip=ask.skip,
         blocked=blocked,
+        bare=bare,
     )
     jobs = [_take(store, row, ask, now) for row in rows]
     for slot, row in zip(slots or (), rows, strict=False):

@@ -28,6 +28,7 @@ class Stream:
     lane: str
     rank: int
     head: _Place
+    head_tenant: str | None
 
 
 @dataclass(slots=True)
@@ -64,7 +65,8 @@ class Waiting:
             names = self._lines[key]
             heads = [head for name in list(names) if (head := self._head(names, name, key[1], now)) is not None]
             if heads:
-                found.append(Stream(*key, min(heads)))
+                first = min(heads)
+                found.append(Stream(*key, first, self._rows[first[1]].tenant_id))
             elif not names:
                 del self._lines[key]
         return found
@@ -78,8 +80,9 @@ class Waiting:
         limit: int,
         skip: Collection[UUID] = (),
         blocked: Collection[str] = (),
+        bare: bool = False,
     ) -> list[Row]:
-        """The first `limit` due rows, which leave the index: the caller claims them."""
+        """The first `limit` due rows, which leave the index: the caller claims them. `bare`: those of no tenant."""
         lines = self._lines.get((stream.queue, stream.lane, stream.rank), {})
         open_to = [line for name in names if (line := lines.get(name)) is not None]
         for line in open_to:
@@ -92,7 +95,7 @@ class Waiting:
             row = self._fresh(entry, stream.lane)
             if row is None:
                 continue
-            if row.id in skip or row.tenant_id in blocked:
+            if row.id in skip or row.tenant_id in blocked or (bare and row.tenant_id is not None):
                 passed.append((line, entry))
             else:
                 taken[row.id] = row

@@ -26,14 +26,15 @@ _NEXT_ROWS: Final = 200
 _UNIQUE: Final = 13
 _MODES: Final = {mode.value: mode for mode in UniqueMode}
 
-# $2, $3 queues and their free slots; $4 to $9 streams: queue, lane, rank, where to begin (2), rows at most;
-# $10 names, $11 jobs and $12 tenants that are left out, $13 rows at most, $14 lease.
+# $2, $3 queues and their free slots; $4 to $10 streams: queue, lane, rank, where to begin (2), rows at most, whether
+# rows of tenants are left out; $11 names, $12 jobs and $13 tenants that are left out, $14 rows at most, $15 lease.
 _DUE: Final = """\
 select j.id from {schema}.x_jobs j
        where j.state in ('ready', 'suspended') and j.behind is null
          and j.queue = s.queue and j.lane = s.lane and (-j.priority) = s.rank
          and (j.run_at, j.id) >= (s.lo, s.lo_id) and j.run_at <= now()
-         and j.id <> all($11::uuid[]) and (j.tenant_id is null or j.tenant_id <> all($12::text[]))"""
+         and j.id <> all($12::uuid[])
+         and (j.tenant_id is null or (not s.bare and j.tenant_id <> all($13::text[])))"""
 
 _RUNS: Final = """\
 not exists (select from {schema}.x_queues p
@@ -43,7 +44,7 @@ not exists (select from {schema}.x_queues p
 _UPDATE: Final = f"""\
 update {{schema}}.x_jobs j
    set state = 'running', attempt = j.attempt + 1, claims = j.claims + 1,
-       lease_no = nextval('{{schema_literal}}.x_lease_no'::regclass), lease_until = now() + $14::interval,
+       lease_no = nextval('{{schema_literal}}.x_lease_no'::regclass), lease_until = now() + $15::interval,
        worker_id = $1::text, started_at = now(), updated_at = now(),
        running_step = null, abandoned = null, progress = null,
        key_held = j.key_held and j.unique_mode = 'live'
@@ -63,25 +64,25 @@ CLAIM: Final = f"""\
 with c as materialized (
   select p.id from unnest($2::text[], $3::int[]) q(queue, slots) cross join lateral (
     select r.id
-      from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[], $9::int[])
-           s(queue, lane, rank, lo, lo_id, most)
+      from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[], $9::int[], $10::boolean[])
+           s(queue, lane, rank, lo, lo_id, most, bare)
      cross join lateral (
-      {_DUE} and j.name = any($10::text[])
+      {_DUE} and j.name = any($11::text[])
        order by j.run_at, j.id limit s.most for no key update skip locked) r
      where s.queue = q.queue and {_RUNS}
      limit q.slots) p
-  limit $13::int),
+  limit $14::int),
 u as (
 {_UPDATE})
 {_ANSWER}"""
 
-# $15 the capped name of each stream or null, $16 and $17 capped names and their caps. Free slots are locked before
+# $16 the capped name of each stream or null, $17 and $18 capped names and their caps. Free slots are locked before
 # rows, which are no more than those, so that no cap is exceeded whoever else claims. Where a cap was lowered, claims
 # in slots above it count as well: as many of the topmost free slots stay empty.
 CLAIM_CAPPED: Final = f"""\
 with f as materialized (
   select l.name, x.slot, row_number() over (partition by l.name order by x.slot) as n
-    from unnest($16::text[], $17::int[]) l(name, size)
+    from unnest($17::text[], $18::int[]) l(name, size)
    cross join lateral (
     select count(*) as n from {{schema}}.x_job_slots s
      where s.lane = 'n:' || l.name and s.slot >= l.size and s.job_id is not null) above
@@ -93,26 +94,26 @@ with f as materialized (
    cross join lateral (
     select s.slot from {{schema}}.x_job_slots s
      where s.lane = 'n:' || l.name and s.slot < top.slot and s.job_id is null
-     order by s.slot limit $13::int for update skip locked) x),
+     order by s.slot limit $14::int for update skip locked) x),
 c as materialized (
   select p.id, p.name, row_number() over (partition by p.name) as n
     from unnest($2::text[], $3::int[]) q(queue, slots) cross join lateral (
     select r.id, s.name
-      from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[], $9::int[], $15::text[])
-           s(queue, lane, rank, lo, lo_id, most, name)
+      from unnest($4::text[], $5::text[], $6::int[], $7::timestamptz[], $8::uuid[], $9::int[],
+                  $10::boolean[], $16::text[]) s(queue, lane, rank, lo, lo_id, most, bare, name)
      cross join lateral (
-      {_DUE} and (j.name = s.name or (s.name is null and j.name = any($10::text[])))
+      {_DUE} and (j.name = s.name or (s.name is null and j.name = any($11::text[])))
        order by j.run_at, j.id
        limit case when s.name is null then s.most
                   else least(s.most, (select count(*) from f where f.name = s.name)) end
          for no key update skip locked) r
      where s.queue = q.queue and {_RUNS}
      limit q.slots) p
-  limit $13::int),
+  limit $14::int),
 u as (
 {_UPDATE}),
 held as (
-  update {{schema}}.x_job_slots s set job_id = t.id, lease_no = t.lease_no, expires_at = now() + $14::interval
+  update {{schema}}.x_job_slots s set job_id = t.id, lease_no = t.lease_no, expires_at = now() + $15::interval
     from (select f.name, f.slot, u.id, u.lease_no
             from c join f on f.name = c.name and f.n = c.n join u on u.id = c.id) t
    where s.lane = 'n:' || t.name and s.slot = t.slot)
@@ -211,6 +212,7 @@ class Claimer:
             list(slots.values()),
             *_columns(found.streams),
             found.most,
+            found.bare,
             [name for name in ask.names if name not in ask.caps],
             list(ask.skip),
             found.blocked,

@@ -59,24 +59,24 @@ def lower_bound(at: datetime) -> datetime:
 # $1 queues, $2 lanes and $3 ranks behind which to begin, $4 streams of each at the most
 STREAMS: Final = f"""\
 select now() as at, clock_timestamp() - now() as spent, q.part, q.queue, {readable("p.resume_at")} as resume_at,
-       s.lane, s.rank, {readable("s.run_at")} as run_at, s.id
+       s.lane, s.rank, {readable("s.run_at")} as run_at, s.id, s.tenant_id
   from unnest($1::text[], $2::text[], $3::int[], $4::int[]) with ordinality q(queue, lane, rank, most, part)
   left join {{schema}}.x_queues p
     on p.queue = q.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
   left join lateral (
     with recursive t as (
-      (select j.lane, (-j.priority) as rank, j.run_at, j.id, 1 as k from {{schema}}.x_jobs j
+      (select j.lane, (-j.priority) as rank, j.run_at, j.id, j.tenant_id, 1 as k from {{schema}}.x_jobs j
         where j.state in ('ready', 'suspended') and j.behind is null and j.queue = q.queue
           and (j.lane, (-j.priority)) > (q.lane, q.rank)
         order by j.lane, (-j.priority), j.run_at, j.id limit 1)
       union all
-      select n.lane, n.rank, n.run_at, n.id, t.k + 1 from t cross join lateral (
-        select j.lane, (-j.priority) as rank, j.run_at, j.id from {{schema}}.x_jobs j
+      select n.lane, n.rank, n.run_at, n.id, n.tenant_id, t.k + 1 from t cross join lateral (
+        select j.lane, (-j.priority) as rank, j.run_at, j.id, j.tenant_id from {{schema}}.x_jobs j
          where j.state in ('ready', 'suspended') and j.behind is null and j.queue = q.queue
            and (j.lane, (-j.priority)) > (t.lane, t.rank)
          order by j.lane, (-j.priority), j.run_at, j.id limit 1) n
        where t.k < q.most)
-    select t.lane, t.rank, t.run_at, t.id from t) s on p.queue is null"""
+    select t.lane, t.rank, t.run_at, t.id, t.tenant_id from t) s on p.queue is null"""
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class Stream:
     """When its first row is due, as of the last look; None when that did not meet any."""
     head_id: UUID
     seen: float
+    head_tenant: str | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -184,7 +185,7 @@ class StreamBook:
         edge = row["at"] - _LATE
         head_at, head_id = row["run_at"], row["id"]
         from_at, from_id = (head_at, head_id) if head_at < edge else (edge, _LOWEST_ID)
-        return Stream(row["queue"], row["lane"], row["rank"], from_at, from_id, head_at, head_id, now)
+        return Stream(row["queue"], row["lane"], row["rank"], from_at, from_id, head_at, head_id, now, row["tenant_id"])
 
     def _forget(self, part: tuple[str, str, int, int], met: Sequence[Stream]) -> None:
         """Streams in the part that was looked at, and were not met, are empty."""

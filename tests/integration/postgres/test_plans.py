@@ -134,7 +134,7 @@ def claim_arguments(names: list[str], limit: int = 50, ranks: tuple[int, ...] = 
     n = len(ranks)
     return (
         "w", ["default"], [limit], ["default"] * n, [""] * n, list(ranks), [LONG_AGO] * n, [LOWEST] * n, [limit] * n,
-        names, [], [], limit, timedelta(seconds=30),
+        [False] * n, names, [], [], limit, timedelta(seconds=30),
     )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def capped_arguments(lanes: list[str], most: int = 50) -> tuple[object, ...]:
     names = [lane.removeprefix("n:") if lane.startswith("n:") else None for lane in lanes]
     return (
         "w", ["default"], [50], ["default"] * n, lanes, [0] * n, [LONG_AGO] * n, [LOWEST] * n, [most] * n,
-        ["send"], [], [], 50, timedelta(seconds=30), names, ["capped"], [SLOTS],
+        [False] * n, ["send"], [], [], 50, timedelta(seconds=30), names, ["capped"], [SLOTS],
     )  # fmt: skip
 
 

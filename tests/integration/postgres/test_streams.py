@@ -150,6 +150,12 @@ async def test_tenants_at_their_limit_hide_nobody_however_many_they_are(driver, 
     assert sent["claim"] == 1, "what is at its limit is not even looked for"
 
 
+async def test_rows_of_no_tenant_are_claimed_by_one_statement_where_tenants_are_limited(driver, job, ask, sent):
+    await driver.enqueue([job() for _ in range(40)])
+    assert len(await driver.claim(replace(ask(40), tenants=Allowance(1)))) == 40
+    assert sent["claim"] == 1
+
+
 async def test_an_enqueue_elsewhere_is_told_to_a_listener(driver, pg_url, job):
     other = await asyncpg.connect(pg_url)
     told = []
