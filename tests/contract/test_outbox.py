@@ -17,6 +17,7 @@ from ultijobs._queue.outbox import OutboxState, Published, StagedJob, Unsent
 from ultijobs._queue.records import JobState, NewJob, Outcome, UniqueMode
 from ultijobs._queue.where import ANY
 from ultijobs.errors import Invariant
+from ultijobs.inspection import Inspector
 
 LEASE = timedelta(seconds=30)
 
@@ -295,3 +296,28 @@ async def test_a_job_that_is_enqueued_again_still_dedupes_by_its_key(harness: Ha
     holder = await put(harness, idempotency_key="k")
     (answer,) = await harness.driver.enqueue([job(idempotency_key="k")], again=True)
     assert (answer.id, answer.deduped) == (holder, True)
+
+
+async def test_the_counts_of_the_whole_store_tell_the_backlog_and_those_of_a_part_do_not(harness: Harness) -> None:
+    reads = harness.driver.inspect
+    (first, *_) = await stage(harness, "a", "b", "c")
+    (claimed, *_) = await claim(harness, 1)
+    await harness.driver.outbox.fail([unsent(claimed, None)])
+    depth = (await reads.stats()).outbox
+    assert depth == await harness.driver.outbox.depth()
+    assert depth is not None
+    assert claimed.job.id == first
+    assert depth.set_aside.value == 3
+    assert (depth.staged.value, depth.oldest) == (0, None)
+    assert (await reads.stats(queue="q")).outbox is None
+    assert (await reads.stats(tenant="acme")).outbox is None
+
+
+async def test_what_was_set_aside_and_what_waits_for_long_is_stuck(harness: Harness) -> None:
+    inspector = Inspector(harness.driver)
+    await stage(harness, "a")
+    assert (await inspector.overview()).stuck == []
+    (claimed,) = await claim(harness)
+    await harness.driver.outbox.fail([unsent(claimed, None)])
+    (line,) = (await inspector.overview()).stuck
+    assert (line.key, line.kind, line.severity, line.count.value) == ("outbox:set-aside", "outbox", 2, 1)

@@ -196,6 +196,24 @@ def causes() -> list[Cause]:
     ]
 
 
+def stalled_cause() -> Cause:
+    dry = "X_BACKFILL_STALLED: the source ran dry while count() still matches 12,400 rows: the two disagree"
+    return replace(
+        causes()[0],
+        stop_reason="terminal",
+        fingerprint="55aa01bb02cc",
+        error_code="X_BACKFILL_STALLED",
+        error=dry,
+        count=Count(1),
+        jobs={"drop_legacy": 1},
+        queues={"maintenance": 1},
+        tenants=0,
+        step=None,
+        retried=0,
+        died_again=0,
+    )
+
+
 def stats() -> Stats:
     totals = {
         "ready": Count(52_281),
@@ -310,6 +328,47 @@ def stuck() -> list[Stuck]:
             None,
             None,
             "state:ready job:send_fax",
+        ),
+    ]
+
+
+def stuck_around() -> list[Stuck]:
+    """What is stuck beside the queue itself: the outbox, a backfill, the schedule."""
+    where = "state:dead,failed reason:{} fp:{}"
+    return [
+        Stuck(
+            "outbox:set-aside",
+            StuckKind.OUTBOX,
+            2,
+            Count(2),
+            "set aside: the queue refused them again and again",
+            None,
+            None,
+            None,
+            None,
+        ),
+        Stuck(
+            "dead:attempts-exhausted:55aa",
+            StuckKind.BACKFILL,
+            1,
+            Count(1),
+            "terminal · X_BACKFILL_STALLED",
+            ago(minutes=22),
+            ago(minutes=22),
+            None,
+            where.format("terminal", "55aa01bb02cc"),
+            cause=stalled_cause(),
+        ),
+        Stuck(
+            "task:nightly_digest",
+            StuckKind.CRON,
+            1,
+            Count(1),
+            "nightly_digest missed 14:00 · no scheduler leads",
+            NOW.replace(minute=0, second=0),
+            None,
+            None,
+            None,
         ),
     ]
 

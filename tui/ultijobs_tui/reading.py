@@ -104,7 +104,7 @@ class Reader:
             activity=await asked("activity", needs.activity, self._activity),
             tasks=await wanted("tasks", needs.tasks, inspector.tasks),
             slots=await asked("slots", needs.slots, lambda task: inspector.slots(task, limit=_SLOTS)),
-            outbox=await asked("outbox", needs.outbox, self._outbox),
+            outbox=await asked("outbox", needs.outbox, lambda ask: self._outbox(ask, tenant)),
             depth=await wanted("backlog", needs.outbox is not None, inspector.outbox_depth),
             backfills=await wanted("backfills", needs.backfills, inspector.backfills),
             health=await wanted("health", needs.health, inspector.health),
@@ -142,8 +142,9 @@ class Reader:
     async def _activity(self, ask: ActivityAsk) -> list[ActivityRow]:
         return await self._inspector.activity(after=ask.after, limit=ask.limit)
 
-    async def _outbox(self, ask: OutboxAsk) -> OutboxPage:
-        return await self._inspector.outbox([ask.state] if ask.state else (), after=ask.after, limit=ask.limit)
+    async def _outbox(self, ask: OutboxAsk, tenant: str | None) -> OutboxPage:
+        states = [ask.state] if ask.state else ()
+        return await self._inspector.outbox(states, tenant=tenant, after=ask.after, limit=ask.limit)
 
     async def _now(self, frame: Frame) -> datetime:
         """The database's clock as a part that was read tells it; asked for when none does."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from ultijobs._queue.records import ActResult, Enqueued, NewJob
-from ultijobs._queue.views import Count
+from ultijobs._queue.views import OutboxDepth
 
 __all__ = ["OutboxDepth", "OutboxPage", "OutboxRow", "OutboxState", "OutboxStore", "Published", "StagedJob", "Unsent"]
 
@@ -80,14 +80,6 @@ class OutboxPage:
 
     rows: list[OutboxRow]
     next: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxDepth:
-    staged: Count
-    oldest: datetime | None
-    """When the oldest staged row was."""
-    set_aside: Count
 
 
 class OutboxStore(Protocol):

@@ -19,6 +19,7 @@ __all__ = [
     "JobPage",
     "JobRow",
     "LeaseRow",
+    "OutboxDepth",
     "QueueRow",
     "SlotRow",
     "Sort",
@@ -132,12 +133,22 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class OutboxDepth:
+    staged: Count
+    oldest: datetime | None
+    """When the oldest staged row was."""
+    set_aside: Count
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     queues: list[QueueRow]
     totals: Mapping[str, Count]
     """One key per job state."""
     oldest_ready_ms: int | None
     as_of: datetime
+    outbox: OutboxDepth | None = None
+    """Of the whole store; None for a part of it."""
 
 
 @dataclass(frozen=True, slots=True)

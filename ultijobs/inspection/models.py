@@ -78,6 +78,8 @@ class StuckKind(StrEnum):
     LEASE = "lease expired"
     NO_WORKER = "no worker"
     CRON = "cron late"
+    OUTBOX = "outbox"
+    BACKFILL = "backfill stalled"
     FAILED_DETECTOR = "unknown"
 
 

@@ -11,7 +11,7 @@ from ultijobs._queue.driver import InspectionStore
 from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.views import Cause, Count, LeaseRow, QueueRow, Stats, WorkerRow
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.errors import UltijobsError
+from ultijobs.errors import BackfillStalled, UltijobsError
 from ultijobs.inspection.filter import format_where
 from ultijobs.inspection.late import late_tasks
 from ultijobs.inspection.models import Overview, Stuck, StuckKind
@@ -24,6 +24,7 @@ _STARVING: Final = timedelta(minutes=1)
 _CAUSES: Final = 50
 _LEASES: Final = 200
 _SHOWN_ERROR: Final = 120
+_LATE_OUTBOX: Final = timedelta(seconds=30)
 
 _NONE: Final = Count(0)
 
@@ -73,6 +74,7 @@ async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str 
         await _detect("names", names, stuck)
     if tenant is None:
         await _detect("tasks", tasks, stuck)
+    stuck += _outbox(stats)
     stuck += [line for queue in stats.queues if (line := _queue(queue, facts)) is not None]
     stuck.sort(key=lambda line: (-line.severity, line.since or facts.now, line.key))
     live = [w for w in facts.workers if w.state not in {"gone", "drained"}]
@@ -128,7 +130,7 @@ def _dead(cause: Cause, now: datetime) -> Stuck:
     said = (cause.error or cause.error_code or "no error recorded").partition("\n")[0][:_SHOWN_ERROR]
     return Stuck(
         key=f"dead:{cause.stop_reason}:{cause.fingerprint}",
-        kind=StuckKind.DEAD,
+        kind=StuckKind.BACKFILL if cause.error_code == BackfillStalled.code else StuckKind.DEAD,
         severity=severity,
         count=cause.count,
         why=f"{cause.stop_reason or 'unknown'} · {said}",
@@ -139,6 +141,39 @@ def _dead(cause: Cause, now: datetime) -> Stuck:
         queue=max(cause.queues, key=lambda q: cause.queues[q], default=None),
         cause=cause,
     )
+
+
+def _outbox(stats: Stats) -> list[Stuck]:
+    """What was set aside waits for a person; what is staged for long waits for a relay, or for a transaction to end."""
+    depth = stats.outbox
+    if depth is None:
+        return []
+    lines = [
+        Stuck(
+            key="outbox:set-aside",
+            kind=StuckKind.OUTBOX,
+            severity=2,
+            count=depth.set_aside,
+            why="set aside: the queue refused them again and again",
+            since=None,
+            last=None,
+            held_by=None,
+            where=None,
+        ),
+        Stuck(
+            key="outbox:late",
+            kind=StuckKind.OUTBOX,
+            severity=1,
+            count=depth.staged,
+            why="staged and not taken: no relay, or a transaction that stays open",
+            since=depth.oldest,
+            last=None,
+            held_by=None,
+            where=None,
+        ),
+    ]
+    late = depth.oldest is not None and stats.as_of - depth.oldest > _LATE_OUTBOX
+    return [line for line in lines if line.count.value and (late or line.severity == 2)]  # noqa: PLR2004 - Stuck.severity
 
 
 def _lapsed(leases: Sequence[LeaseRow]) -> list[Stuck]:

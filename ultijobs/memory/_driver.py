@@ -57,7 +57,7 @@ class MemoryDriver:
         self._store = Store(SYSTEM_CLOCK if clock is None else clock)
         self._transactions = Transactions(self._store)
         self._outbox = MemoryOutbox(self._store)
-        self._inspect = MemoryInspection(self._store)
+        self._inspect = MemoryInspection(self._store, self._outbox)
         self._schedule = MemorySchedule(self._store, self._transactions)
         self._moves = MemoryMoves(self._store)
         self._events = MemoryEvents(self._store, self._transactions)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from ultijobs._queue.health import Health
@@ -26,6 +28,7 @@ from ultijobs._queue.where import Field, Where
 from ultijobs.errors import Invariant
 from ultijobs.memory import _counts
 from ultijobs.memory._filters import matches
+from ultijobs.memory._outbox import MemoryOutbox
 from ultijobs.memory._rows import Row
 from ultijobs.memory._steps import steps_of
 from ultijobs.memory._store import Store
@@ -33,21 +36,26 @@ from ultijobs.memory._views import job_row, lease_row, worker_row
 
 __all__ = ["MemoryInspection"]
 
+_CAP: Final = 10_000
+
 
 class MemoryInspection:
     """Answers with values of its own: nothing that is returned changes when the store does."""
 
-    __slots__ = ("_store",)
+    __slots__ = ("_outbox", "_store")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, outbox: MemoryOutbox) -> None:
         self._store = store
+        self._outbox = outbox
 
     async def now(self) -> datetime:
         return self._store.now()
 
     async def stats(self, queue: str | None = None, tenant: str | None = None) -> Stats:
         with self._store.lock:
-            return _counts.stats(self._store, queue, tenant)
+            counted = _counts.stats(self._store, queue, tenant)
+            whole = queue is None and tenant is None
+            return replace(counted, outbox=self._outbox.counted(_CAP)) if whole else counted
 
     async def queues(self) -> list[QueueRow]:
         with self._store.lock:

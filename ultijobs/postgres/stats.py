@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from ultijobs._queue.records import JobState
-from ultijobs._queue.views import Count, QueueRow, Stats
+from ultijobs._queue.views import Count, OutboxDepth, QueueRow, Stats
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import LIVE_WORKER
 from ultijobs.postgres.sql import Sql
@@ -130,7 +130,7 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(
        (extract(epoch from now() - nullif(greatest(coalesce(least(d.oldest, b.oldest), 'infinity'),
           '0001-01-02 00:00:00+00'), 'infinity')) * 1000)::bigint as oldest_ready_ms,
        coalesce(w.workers, 0) as workers, coalesce(w.capacity, 0)::bigint as capacity,
-       p.paused_at, p.paused_by, p.pause_reason, p.resume_at
+       p.paused_at, p.paused_by, p.pause_reason, p.resume_at{{outbox}}
   from history h
   left join names n on $2::text is null or n.queue = $2::text
   left join waiting d on d.queue = n.queue
@@ -142,8 +142,17 @@ select now() as as_of, h.seen as history_seen, h.done, h.cancelled, (select max(
     on p.queue = n.queue and p.paused_at is not null and (p.resume_at is null or p.resume_at > now())
  order by n.queue"""
 
-STATS: Final = _STATS.replace("{waiting}", _WAITING)
-STATS_OF_TENANT: Final = _STATS.replace("{waiting}", _WAITING_OF_TENANT)
+_OUTBOX: Final = f"""\
+,
+       (select count(*) from (select from {{schema}}.x_outbox o where o.published_at is null and o.set_aside_at is null
+                               limit {_CAP + 1}) s) as staged,
+       (select count(*) from (select from {{schema}}.x_outbox o where o.set_aside_at is not null
+                               limit {_CAP + 1}) a) as set_aside,
+       (select o.staged_at from {{schema}}.x_outbox o where o.published_at is null and o.set_aside_at is null
+         order by o.tx_id, o.position limit 1) as oldest_staged"""
+
+STATS: Final = _STATS.replace("{waiting}", _WAITING).replace("{outbox}", _OUTBOX)
+STATS_OF_TENANT: Final = _STATS.replace("{waiting}", _WAITING_OF_TENANT).replace("{outbox}", "")
 
 # $1 queues, $2 names that are left out, $3 at most; names that nobody claims stay at the head of their stream.
 DUE_NAMES: Final = f"""\
@@ -184,7 +193,8 @@ async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -
         JobState.CANCELLED.value: cancelled,
     }
     ages = [q.oldest_ready_ms for q in queues if q.oldest_ready_ms is not None]
-    return Stats(queues, totals, max(ages, default=None), first["as_of"])
+    outbox = _outbox(first) if queue is None and tenant is None else None
+    return Stats(queues, totals, max(ages, default=None), first["as_of"], outbox)
 
 
 async def due_names(
@@ -213,6 +223,11 @@ def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:
         pause_reason=row["pause_reason"],
         resume_at=row["resume_at"],
     )
+
+
+def _outbox(row: Record) -> OutboxDepth:
+    staged, aside = row["staged"], row["set_aside"]
+    return OutboxDepth(_capped(staged, cut=staged > _CAP), row["oldest_staged"], _capped(aside, cut=aside > _CAP))
 
 
 def _history(row: Record, *, whole: bool) -> tuple[Count, Count]:

@@ -177,3 +177,26 @@ async def test_a_stalled_pass_cannot_go_on_and_the_key_says_why() -> None:
         await driver.sees("its source and its count() disagree")
         await driver.press("X")
         await driver.sees("no pass of it is live")
+
+
+async def test_what_is_stuck_beside_the_queue_leads_to_its_screen() -> None:
+    source = FakeSource(overview=data.overview(data.stuck_around()))
+    async with driving(source) as driver:
+        for key, view, seen in (
+            ("outbox:set-aside", "outbox", "2 set aside"),
+            ("dead:attempts-exhausted:55aa", "backfills", "STALLED"),
+            ("task:nightly_digest", "tasks", "ledger of nightly_digest"),
+        ):
+            await driver.press("1")
+            await driver.until(lambda key=key: driver.grid.go(key))
+            await driver.press("enter")
+            await driver.until(lambda view=view: view == driver.app.screen.VIEW)
+            await driver.sees(seen)
+
+
+async def test_a_stalled_backfill_is_no_dead_letter_to_retry() -> None:
+    async with driving(FakeSource(overview=data.overview(data.stuck_around()))) as driver:
+        await driver.until(lambda: driver.grid.go("dead:attempts-exhausted:55aa"))
+        await driver.press("r")
+        await driver.sees("only dead letters can be retried")
+        assert driver.source.planned == []

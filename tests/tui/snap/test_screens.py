@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tui import data
@@ -114,3 +116,9 @@ def test_one_tenant(picture) -> None:
     app = cockpit()
     app.narrow("t17")
     picture(app, steps("1", "j"))
+
+
+def test_what_is_stuck_beside_the_queue(picture) -> None:
+    overview = data.overview(data.stuck_around())
+    source = FakeSource(overview=replace(overview, stats=replace(overview.stats, outbox=data.depth())))
+    picture(cockpit(source), steps("1"))

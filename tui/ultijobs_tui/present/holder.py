@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ultijobs.inspection import JobRow, JobState, Stuck, StuckKind, WaitingOn
+from ultijobs.inspection import Cause, JobRow, JobState, Stuck, StuckKind, WaitingOn
 from ultijobs_tui.desk import Place
 from ultijobs_tui.present.causes import cause_key
 from ultijobs_tui.present.finding import exactly
@@ -10,6 +10,8 @@ from ultijobs_tui.present.finding import exactly
 __all__ = ["holder_of", "holder_of_stuck", "place_of"]
 
 _BY_QUEUE = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT})
+
+_SCREENS = {StuckKind.CRON: "tasks", StuckKind.OUTBOX: "outbox"}
 
 
 def holder_of(row: JobRow) -> Place | str:
@@ -37,14 +39,19 @@ def holder_of_stuck(stuck: Stuck) -> Place | str:
 def place_of(stuck: Stuck) -> Place | None:
     """Where a row of Incident is shown whole."""
     if stuck.cause is not None:
-        return Place("dead", key=cause_key(stuck.cause))
-    if stuck.kind is StuckKind.CRON:
-        return Place("tasks", key=stuck.key.removeprefix("task:"))
+        jobs = next(iter(stuck.cause.jobs), None)
+        return Place("backfills", key=jobs) if stuck.kind is StuckKind.BACKFILL else _dead(stuck.cause)
+    if stuck.kind in _SCREENS:
+        return Place(_SCREENS[stuck.kind], key=stuck.key.partition(":")[2])
     if stuck.kind is StuckKind.LEASE and stuck.held_by:
         return Place("leases", where=exactly("worker", stuck.held_by))
     if stuck.where:
         return Place("jobs", where=stuck.where)
     return Place("queues", key=stuck.queue) if stuck.queue else None
+
+
+def _dead(cause: Cause) -> Place:
+    return Place("dead", key=cause_key(cause))
 
 
 def _worker(name: str) -> Place:

@@ -24,6 +24,8 @@ _SHORT: Final = {
     StuckKind.LEASE: "lease",
     StuckKind.NO_WORKER: "no worker",
     StuckKind.CRON: "cron",
+    StuckKind.OUTBOX: "outbox",
+    StuckKind.BACKFILL: "backfill",
     StuckKind.FAILED_DETECTOR: "unknown",
 }
 _PRESS: Final = {
@@ -33,6 +35,8 @@ _PRESS: Final = {
     StuckKind.LEASE: ("holder", "worker"),
     StuckKind.NO_WORKER: ("open", "jobs"),
     StuckKind.CRON: ("open", "task"),
+    StuckKind.OUTBOX: ("open", "outbox"),
+    StuckKind.BACKFILL: ("open", "backfill"),
     StuckKind.FAILED_DETECTOR: ("now", ""),
 }
 _SPARK: Final = 12
@@ -66,6 +70,10 @@ def gauges(overview: Overview | None, history: History, look: Look) -> Line:
     dead = totals.get("dead", Count(0))
     parts += [Span("dead ", Tone.MUTED), Span(fmt.count(dead), Tone.BAD if dead.value else Tone.STRONG)]
     parts.append(Span(history.trend("dead"), Tone.MUTED))
+    outbox = overview.stats.outbox
+    if look.wide and outbox is not None and (outbox.staged.value or outbox.set_aside.value):
+        tone = Tone.BAD if outbox.set_aside.value else Tone.STRONG
+        parts += [Span(f"{gap}outbox ", Tone.MUTED), Span(fmt.short_count(outbox.staged), tone)]
     if look.wide:
         parts += [Span(f"{gap}workers ", Tone.MUTED), Span(f"{overview.workers}", Tone.STRONG)]
     return line(*parts)
@@ -95,12 +103,12 @@ def incident_table(frame: Frame, look: Look, *, fresh: frozenset[str] = frozense
     columns = (
         Column("", 3),
         Column("STUCK", 7, 9, align="right"),
-        Column("WHAT", 13 if wide else 9, 15),
+        Column("WHAT", 13 if wide else 9, 16),
         Column("WHY", 40, grow=True),
         Column("SINCE", 6, align="right"),
         Column("LAST", 6, align="right", drop=2),
         Column("HELD BY", 10, 18, drop=3),
-        Column("PRESS", 10 if wide else 6),
+        Column("PRESS", 10 if wide else 6, 15),
     )
     overview = frame.overview
     if overview is None:
