@@ -115,7 +115,7 @@ class Asker:
                 f'{call}: on_conflict="error" cannot be answered where rows are staged, ahead of the queue',
                 fix="leave on_conflict out, or pass tx=False",
             )
-        return asked, tx
+        return asked, self._opening.joinable(tx)
 
     async def _joining(self, driver: Driver, jobs: Sequence[NewJob], tx: object, asked: Wishes) -> list[Enqueued]:
         if not jobs:

@@ -140,6 +140,10 @@ class Opening:
             raise Invariant("the application is not open", fix="enqueue inside `async with app:`")
         return await work(self.driver)
 
+    def joinable(self, tx: object | None) -> object | None:
+        """Of a caller's transaction, what the driver is given to join."""
+        return tx
+
     async def store(self, job: NewJob) -> Enqueued:
         """Stores one row; rows of the same moment share a statement. Runs where the driver is open."""
         coalescer = self._coalescer

@@ -73,7 +73,7 @@ class Publisher:
                 f"{call}: no event is staged in an outbox; the queue is in another database than the transaction",
                 fix="publish with tx=False after the commit",
             )
-        return event, found
+        return event, self._opening.joinable(found)
 
     def _tell(self, event: NewEvent, woken: int) -> None:
         self._metrics.add(series.EVENTS_PUBLISHED)

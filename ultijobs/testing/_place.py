@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from ultijobs._clock import Clock
 from ultijobs._enqueue.opening import Opening, refuse_a_running_loop
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import NewEvent
@@ -14,7 +13,6 @@ from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._tx.connections import at_once
 from ultijobs._tx.kinds import kind_of
 from ultijobs.memory import MemoryDriver
-from ultijobs.memory._events import MemoryEvents
 from ultijobs.memory._rows import Row
 
 __all__ = ["Place", "Stage"]
@@ -23,18 +21,7 @@ T = TypeVar("T")
 
 
 class Stage(MemoryDriver):
-    """A driver in memory that stores at once what is given a transaction of the application's own database."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self._patient: Final = _Events(self._store, self._transactions)
-
-    @property
-    def events(self) -> MemoryEvents:
-        return self._patient
-
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False) -> list[Enqueued]:
-        return await super().enqueue(jobs, tx=_own(tx), again=again)
+    """A driver in memory that shows a test what it stores."""
 
     def rows(self, name: str) -> list[Row]:
         """Of one job, in the order in which they were enqueued."""
@@ -59,15 +46,6 @@ class Stage(MemoryDriver):
         return None if pause.resume_at is None else max(row.run_at, pause.resume_at)
 
 
-class _Events(MemoryEvents):
-    async def publish(self, events: Sequence[NewEvent], *, tx: object | None = None) -> int:
-        return await super().publish(events, tx=_own(tx))
-
-
-def _own(tx: object | None) -> object | None:
-    return tx if kind_of(tx) == "own" else None
-
-
 class Place(Opening):
     """Nothing has to be opened: what the driver in memory is asked, it answers without waiting."""
 
@@ -81,6 +59,10 @@ class Place(Opening):
     @property
     def here(self) -> bool:
         return True
+
+    def joinable(self, tx: object | None) -> object | None:
+        """None for one of the application's own database, which memory cannot follow: it is stored at once."""
+        return tx if kind_of(tx) == "own" else None
 
     async def enter(self, role: str = "app") -> None: ...
     async def leave(self) -> None: ...

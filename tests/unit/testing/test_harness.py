@@ -30,7 +30,7 @@ from ultijobs import (
     job,
     task,
 )
-from ultijobs.errors import BackfillApplied, Invariant, OutboxNoTx, TenantMismatch, ValidationFailed
+from ultijobs.errors import BackfillApplied, Invariant, JobDuplicate, OutboxNoTx, TenantMismatch, ValidationFailed
 from ultijobs.inspection import Inspector
 from ultijobs.testing import Execution, FrozenClock, JobsTestApp
 
@@ -188,7 +188,11 @@ async def test_a_transaction_of_the_application_s_own_database_is_stored_at_once
         async with app.transaction(session):
             await ship.enqueue(Order(id=2))
             await app.publish("order.paid", key="1")
-        assert [each.input.id for each in jobs.enqueued(ship)] == [1, 2]
+        await ship.enqueue_many([Order(id=3), Order(id=4)], tx=session, on_conflict="error")
+        assert [each.input.id for each in jobs.enqueued(ship)] == [1, 2, 3, 4]
+        with pytest.raises(JobDuplicate):
+            await ship.enqueue_many([Order(id=5), Order(id=4)], tx=session, on_conflict="error")
+        assert len(jobs.enqueued(ship)) == 4
 
 
 async def test_a_required_transaction_is_required_in_tests_too():
