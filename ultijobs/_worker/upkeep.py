@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from ultijobs._worker.alarms import Alarms
 __all__ = ["Upkeep", "eldest"]
 
 EVERY: Final = 60.0
+FIRST_AFTER: Final = 10.0
 CONFIRM_EVERY: Final = 3_600.0
 RESTS: Final = 9.0
 """Times as long as a round took, at the least, until the next one."""
@@ -53,27 +54,36 @@ class Upkeep:
         self._confirm_at = time.monotonic() + CONFIRM_EVERY
         self._alarms = Alarms(driver, worker_id)
         self._alarms_at = 0.0
+        self._chosen = False
 
     async def run(self) -> None:
         """Rounds for ever; short times are looked after more often than once a minute."""
         least = min(EVERY, max(1.0, self._retention.shortest().total_seconds() / 2))
+        # The worker's own row comes first: without it this one cannot be chosen.
+        pause = min(least, FIRST_AFTER)
         while True:
+            await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
             began = time.monotonic()
             await self.round()
             pause = max(least, RESTS * (time.monotonic() - began))
-            await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
 
     async def round(self) -> None:
-        """One round: nothing, where another worker is the one."""
-        for doing, part in (
-            ("confirming declarations", self._confirm),
-            ("looking for what concerns all workers", self._sound),
-            ("removing what is over its time", self._sweep),
-        ):
-            try:
-                await part()
-            except Exception as error:  # noqa: BLE001 - the other parts go on, and the next round tries again
-                self._trouble.failed("jobs.worker.upkeep-failed", doing, error)
+        """One round: next to nothing, where another worker is the one."""
+        await self._part("confirming declarations", self._confirm)
+        await self._part("seeing which worker is the one", self._choose)
+        if self._chosen:
+            await self._part("looking for what concerns all workers", self._sound)
+            await self._part("removing what is over its time", self._sweep)
+
+    async def _part(self, doing: str, do: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await do()
+        except Exception as error:  # noqa: BLE001 - the other parts go on, and the next round tries again
+            self._trouble.failed("jobs.worker.upkeep-failed", doing, error)
+
+    async def _choose(self) -> None:
+        self._chosen = False
+        self._chosen = await eldest(self._driver) == self._instance
 
     async def _confirm(self) -> None:
         if time.monotonic() >= self._confirm_at:
@@ -81,16 +91,11 @@ class Upkeep:
             self._confirm_at = time.monotonic() + CONFIRM_EVERY
 
     async def _sound(self) -> None:
-        if time.monotonic() >= self._alarms_at and await self._is_the_one():
+        if time.monotonic() >= self._alarms_at:
             self._alarms_at = time.monotonic() + EVERY
             await self._alarms.sound()
 
-    async def _is_the_one(self) -> bool:
-        return await eldest(self._driver) == self._instance
-
     async def _sweep(self) -> None:
-        if not await self._is_the_one():
-            return
         catalogue = await self._driver.inspect.catalog()
         now = await self._driver.inspect.now()
         windows = windows_in(catalogue, self._retention, self._names, now)
