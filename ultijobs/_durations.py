@@ -43,7 +43,7 @@ def parse(value: Duration, *, what: str, positive: bool = False) -> timedelta:
     refused too, and a number outside of the range is `Invariant`: the value is readable, the setting is wrong.
     """
     if not _has_a_type_of_durations(value):
-        raise DurationInvalid(f"{what} is {value!r}, a {type(value).__name__}", meta={"what": what})
+        raise DurationInvalid(f"{what} is {value!r:.100}, a {type(value).__name__}", meta={"what": what})
     if isinstance(value, str):
         amount: float = _read(value, what)
     elif isinstance(value, timedelta):
@@ -86,18 +86,18 @@ def _read(text: str, what: str) -> float:
     while at < len(stripped):
         group = _GROUP.match(stripped, at)
         if group is None or group[2] not in _UNITS:
-            raise DurationInvalid(f"{what} is {text!r}", meta={"what": what})
+            raise DurationInvalid(f"{what} is {text!r:.100}", meta={"what": what})
         total += float(group[1]) * _UNITS[group[2]]
         at = group.end()
     if at == 0:
-        raise DurationInvalid(f"{what} is {text!r}", meta={"what": what})
+        raise DurationInvalid(f"{what} is {text!r:.100}", meta={"what": what})
     return total
 
 
 def _read_iso(stripped: str, text: str, what: str) -> float:
     found = _ISO.fullmatch(stripped)
     if found is None or stripped.endswith("T") or not any(found.groups()):
-        raise DurationInvalid(f"{what} is {text!r}", meta={"what": what})
+        raise DurationInvalid(f"{what} is {text!r:.100}", meta={"what": what})
     return sum(float(count) * _UNITS[unit] for count, unit in zip(found.groups(), _ISO_UNITS, strict=True) if count)
 
 

@@ -47,14 +47,14 @@ class RetryPolicy:
     ) -> None:
         if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
             raise Invariant(
-                f"RetryPolicy: attempts is {attempts!r}; it must be a whole number from 1 to {MOST_ATTEMPTS}",
+                f"RetryPolicy: attempts is {attempts!r:.100}; it must be a whole number from 1 to {MOST_ATTEMPTS}",
                 fix="set attempts= to the number of tries, 1 for no retry",
             )
         if backoff not in get_args(Backoff):
-            raise Invariant(f"RetryPolicy: backoff is {backoff!r}", fix='use "fixed", "linear" or "exponential"')
+            raise Invariant(f"RetryPolicy: backoff is {backoff!r:.100}", fix='use "fixed", "linear" or "exponential"')
         for field, flag in (("jitter", jitter), ("dead_letter", dead_letter)):
             if type(flag) is not bool:
-                raise Invariant(f"RetryPolicy: {field} is {flag!r}", fix=f"set {field}= to True or False")
+                raise Invariant(f"RetryPolicy: {field} is {flag!r:.100}", fix=f"set {field}= to True or False")
         put = object.__setattr__
         put(self, "attempts", attempts)
         put(self, "backoff", backoff)

@@ -27,5 +27,5 @@ class Actor:
             if of == "tenant" and value is None:
                 continue
             if not isinstance(value, str) or not value:
-                raise Invariant(f"Actor: {of} is {value!r}", fix=f"set {of}= to a text that is not empty")
+                raise Invariant(f"Actor: {of} is {value!r:.100}", fix=f"set {of}= to a text that is not empty")
             refuse_unstorable(value, what=f"actor.{of}")

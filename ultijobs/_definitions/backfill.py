@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -143,15 +143,15 @@ def _count(count: Any, what: str) -> Any:
 
 
 def _rate(rate: Any, what: str) -> float:
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
+    # Compared, not converted: an int beyond float's range is no rate either.
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= sys.float_info.max:
         raise Invariant(f"{what}: rate is {rate!r:.100}", fix="set rate= to pages per second, more than zero")
     return float(rate)
 
 
 def _environments(environments: Any, what: str) -> tuple[str, ...]:
-    if isinstance(environments, str):
-        raise Invariant(f"{what}: environments is {environments!r}", fix=f"set environments=({environments!r},)")
-    return tuple(checks.name(each, f"{what}: environments") for each in environments)
+    field = f"{what}: environments"
+    return tuple(checks.name(each, field) for each in checks.several(environments, field))
 
 
 def _retry(retry: Any, what: str) -> RetryPolicy:

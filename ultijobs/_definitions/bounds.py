@@ -48,14 +48,16 @@ class Limits:
             value: Any = getattr(self, of)
             if value is not None:
                 checks.whole(value, f"Limits: {of}", least=1)
-        for queue, most in self.per_queue.items():
+        queues = checks.mapping(self.per_queue, "Limits: per_queue")
+        for queue, most in queues.items():
             checks.whole(most, f"Limits: per_queue[{checks.name(queue, 'Limits: per_queue')!r}]", least=1)
         if self.tenant_rate is not None and not _is(self.tenant_rate, Rate):
-            raise Invariant(f"Limits: tenant_rate is {self.tenant_rate!r}", fix='set tenant_rate=Rate(3, per="2s")')
-        if _is(self.fair, str):
-            raise Invariant(f"Limits: fair is {self.fair!r}", fix="set fair= to a list of queue names")
-        object.__setattr__(self, "per_queue", MappingProxyType(dict(self.per_queue)))
-        object.__setattr__(self, "fair", tuple(checks.name(queue, "Limits: fair") for queue in self.fair))
+            raise Invariant(
+                f"Limits: tenant_rate is {self.tenant_rate!r:.100}", fix='set tenant_rate=Rate(3, per="2s")'
+            )
+        fair = checks.several(self.fair, "Limits: fair")
+        object.__setattr__(self, "per_queue", MappingProxyType(queues))
+        object.__setattr__(self, "fair", tuple(checks.name(queue, "Limits: fair") for queue in fair))
 
     def tells_tenants_apart(self, queue: str) -> bool:
         """True when each tenant's jobs of the queue wait in a lane of their own."""

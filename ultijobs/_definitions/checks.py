@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ultijobs._durations import Duration, parse
 from ultijobs.errors import Invariant
 
-__all__ = ["MOST_PRIORITY", "MOST_SLOTS", "choice", "durable_name", "name", "optional_span", "whole"]
+__all__ = [
+    "MOST_PRIORITY",
+    "MOST_SLOTS",
+    "application",
+    "choice",
+    "durable_name",
+    "mapping",
+    "name",
+    "optional_span",
+    "several",
+    "whole",
+]
+
+T = TypeVar("T")
 
 MOST_PRIORITY: Final = 32_767
 MOST_SLOTS: Final = 10_000
@@ -18,6 +32,14 @@ MOST_SLOTS: Final = 10_000
 # Names travel in notifications, filters and comma-separated flags.
 _NAME: Final = re.compile(r"[^\s,\x00-\x20\x7f-\x9f\ud800-\udfff]+")
 _LONGEST_NAME: Final = 200
+
+
+def application(value: T, what: str) -> T:
+    """An application, as far as its kind can be told from here."""
+    given: Any = value
+    if isinstance(given, type) or not hasattr(given, "registry") or not callable(getattr(given, "open", None)):
+        raise Invariant(f"{what}: app is {given!r:.100}, no application", fix="pass the App(jobs=[…]) of your module")
+    return value
 
 
 def name(value: Any, what: str) -> str:
@@ -34,6 +56,21 @@ def durable_name(given: str | None, fn: Any, what: str) -> str:
     """The declared name, else the function's own; a lambda has none."""
     own: object = getattr(fn, "__name__", None)
     return name((None if own == "<lambda>" else own) if given is None else given, what)
+
+
+def several(value: Any, what: str) -> tuple[Any, ...]:
+    """What a list, a set or another iterable holds; a single text is none."""
+    if isinstance(value, str | bytes | type) or not isinstance(value, Iterable):
+        raise Invariant(f"{what} is {value!r:.100}, no list", fix=f"set {what.rpartition(': ')[2]}= to a list: […]")
+    return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - checked one by one
+
+
+def mapping(value: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise Invariant(
+            f"{what} is {value!r:.100}, no mapping", fix=f"set {what.rpartition(': ')[2]}= to a dict: {{…}}"
+        )
+    return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - checked one by one
 
 
 def whole(value: Any, what: str, *, least: int, most: int | None = None) -> int:

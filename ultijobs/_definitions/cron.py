@@ -65,7 +65,7 @@ def zone(name: Any, what: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError) as error:
-        raise TimezoneInvalid(f"{what} is {name!r}, which cannot be loaded: {error}") from error
+        raise TimezoneInvalid(f"{what} is {name!r:.100}, which cannot be loaded: {error}") from error
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, get_origin
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from ultijobs.errors import Invariant
 
@@ -120,8 +119,8 @@ def adapter_of(model: Any, what: str) -> TypeAdapter[Any]:
         return model  # pyright: ignore[reportUnknownVariableType] - an adapter of whatever the caller declared
     try:
         return TypeAdapter(model)
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
+    except Exception as error:  # pydantic lets through whatever reading the type raises
+        reason = f"{error!s:.300}".partition("\n")[0]
         raise Invariant(
             f"{what}: input is declared as {model!r:.200}, which pydantic cannot validate: {reason}",
             fix="declare a pydantic model, a dataclass, or another type that pydantic knows",
@@ -151,7 +150,7 @@ def _resolved(annotation: Any, fn: Any, what: str, scope: Mapping[str, Any]) -> 
             found = eval(found, names)  # noqa: S307 - the handler's own annotation, as the interpreter would read it
         except Exception as error:
             raise Invariant(
-                f"{what}: the annotation of input, {annotation!r}, cannot be read: {error}",
+                f"{what}: the annotation of input, {annotation!r:.200}, cannot be read: {error}",
                 fix="declare the model first: @job(Model, …)",
             ) from error
     return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeAlias, TypeVar
 
+from ultijobs._definitions import checks
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.task import TaskHandle
@@ -55,7 +56,7 @@ class Registry:
 def _handles(given: Any, field: str, kinds: tuple[type, ...]) -> Iterator[Any]:
     if isinstance(given, str | ModuleType | JobHandle | BackfillHandle | TaskHandle):
         raise Invariant(f"App: {field} is {given!r:.100}", fix=f"pass a list: {field}=[…]")
-    for each in given:
+    for each in checks.several(given, f"App: {field}"):
         if isinstance(each, ModuleType):
             yield from _exports(each, kinds)
         elif isinstance(each, kinds):
@@ -83,9 +84,9 @@ def _refusal(each: Any, field: str) -> Exception:
     if _kind(each) == _ACTION:
         return ActionJobUnbridged(f"{each!r:.100} is an action projection, not a job")
     if isinstance(each, TaskHandle):
-        return Invariant(f"App: {field} holds {each!r}", fix="pass it as App(tasks=[…])")
+        return Invariant(f"App: {field} holds {each!r:.100}", fix="pass it as App(tasks=[…])")
     if isinstance(each, JobHandle | BackfillHandle):
-        return Invariant(f"App: {field} holds {each!r}", fix="pass it as App(jobs=[…])")
+        return Invariant(f"App: {field} holds {each!r:.100}", fix="pass it as App(jobs=[…])")
     if callable(each) and not isinstance(each, type):
         word = "job" if field == "jobs" else "task"
         named = getattr(each, "__qualname__", repr(each))

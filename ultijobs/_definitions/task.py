@@ -108,7 +108,7 @@ def _takes_an_occurrence(fn: Any, what: str) -> None:
         raise Invariant(f"@task stands on {fn!r:.100}, which is no function", fix="put @task on a def or async def")
     try:
         inspect.signature(fn).bind(datetime.min)  # noqa: DTZ901 - stands for any occurrence
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise Invariant(
             f"{what}: its function cannot take the occurrence: {error}", fix="take one argument, the occurrence"
         ) from error

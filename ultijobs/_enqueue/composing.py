@@ -60,7 +60,8 @@ def transactions(value: Any) -> str:
 
 def classes(value: Mapping[type[Exception], Retry]) -> Mapping[type[Exception], Retry]:
     """What foreign exceptions mean; an error of the library or of its shape says so on its own class."""
-    for each, retry in value.items():
+    given_classes = checks.mapping(value, "App: classify")
+    for each, retry in given_classes.items():
         given: Any = each
         named = getattr(given, "__qualname__", repr(given))
         if not isinstance(given, type) or not issubclass(given, Exception):
@@ -68,13 +69,13 @@ def classes(value: Mapping[type[Exception], Retry]) -> Mapping[type[Exception], 
         if issubclass(given, UltijobsError):
             raise Invariant(f"App: classify holds {named}", fix=f"set retry= on the class {named}")
         checks.choice(retry, f"App: classify[{named}]", get_args(Retry))
-    return MappingProxyType(dict(value))
+    return MappingProxyType(given_classes)
 
 
 def patterns(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise Invariant(f"App: redact is {value!r:.100}", fix=f"set redact=({value!r:.100},)")
-    found: tuple[Any, ...] = tuple(value)
+    found = checks.several(value, "App: redact")
     for each in found:
         if not isinstance(each, str) or not each:
             raise Invariant(f"App: redact holds {each!r:.100}", fix='use patterns of keys, such as "*iban*"')

@@ -70,7 +70,7 @@ class Relay:
         metrics_port: int | None = None,
         metrics_host: str = ANYWHERE,
     ) -> None:
-        self._app = app
+        self._app = checks.application(app, "Relay")
         self._port = metrics_port
         self._host = metrics_host
         self._pulse = Pulse()

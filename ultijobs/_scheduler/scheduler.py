@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from ultijobs._definitions import checks
 from ultijobs._durations import Duration, parse
 from ultijobs._metrics.health import Health
 from ultijobs._metrics.server import ANYWHERE, serving
@@ -39,7 +40,7 @@ class Scheduler:
         metrics_port: int | None = None,
         metrics_host: str = ANYWHERE,
     ) -> None:
-        self._app = app
+        self._app = checks.application(app, "Scheduler")
         self._port = metrics_port
         self._host = metrics_host
         self._pulse = Pulse()

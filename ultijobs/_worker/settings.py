@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from ultijobs._definitions import checks
 from ultijobs._durations import Duration, parse
 from ultijobs.errors import Invariant
 
@@ -41,20 +42,21 @@ def settings(
     name: str | None,
 ) -> Settings:
     """Raises `Invariant` or `DurationInvalid`, naming the option."""
-    if isinstance(queues, str) or (queues is not None and not all(_is_text(queue) for queue in queues)):
-        raise Invariant(f"Worker: queues is {queues!r}", fix='give queues=["default", …], or leave it out for all')
-    if queues is not None and not queues:
+    named = None if queues is None else checks.several(queues, "Worker: queues")
+    if named is not None and not all(_is_text(queue) for queue in named):
+        raise Invariant(f"Worker: queues is {queues!r:.100}", fix='give queues=["default", …], or leave it out for all')
+    if named is not None and not named:
         raise Invariant("Worker: queues is empty", fix="name a queue, or leave queues= out for all of them")
     if type(concurrency) is not int or not 1 <= concurrency <= MOST_CONCURRENCY:
         raise Invariant(
-            f"Worker: concurrency is {concurrency!r}; it must be a whole number from 1 to {MOST_CONCURRENCY}",
+            f"Worker: concurrency is {concurrency!r:.100}; it must be a whole number from 1 to {MOST_CONCURRENCY}",
             fix="set concurrency= to the number of jobs that run at once in this process",
         )
     if name is not None and not _is_text(name):
-        raise Invariant(f"Worker: name is {name!r}", fix="give a name, or leave it out for host and pid")
+        raise Invariant(f"Worker: name is {name!r:.100}", fix="give a name, or leave it out for host and pid")
     return Settings(
         worker_id=name or f"{socket.gethostname()}:{os.getpid()}",
-        queues=None if queues is None else tuple(dict.fromkeys(queues)),
+        queues=None if named is None else tuple(dict.fromkeys(named)),
         concurrency=concurrency,
         lease=_at_least(lease, LEAST_LEASE, "lease"),
         grace=parse(grace, what="Worker: grace"),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
+from ultijobs._definitions import checks
 from ultijobs._definitions.ambient import bound
 from ultijobs._durations import Duration
 from ultijobs._execution.children import tracked
@@ -76,7 +77,7 @@ class Worker:
         limiter: Limiter | None = None,
         metrics_host: str = ANYWHERE,
     ) -> None:
-        self._app = app
+        self._app = checks.application(app, "Worker")
         self._settings = settings(
             queues=queues, concurrency=concurrency, lease=lease, grace=grace, poll=poll, name=name
         )
