@@ -64,8 +64,9 @@ scenarios: $(STAMP) ## The scenarios alone, on the checkout
 snapshots: $(STAMP) ## Draws the screens again
 	$(BIN)/pytest tests/tui/snap --snapshot-update
 
-bench: $(STAMP) ## What a refresh of the cockpit costs on a large table
+bench: $(STAMP) ## What a refresh of the cockpit costs on a large table, and the cockpit itself
 	$(BIN)/python benchmarks/refresh.py
+	$(BIN)/python benchmarks/cockpit.py
 
 docs: $(STAMP) ## Writes what is generated: docs/cli.md, docs/keys.md, docs/metrics.md, docs/errors/
 	$(BIN)/python -m docs_tools

@@ -38,12 +38,18 @@ select gen_random_uuid(), gen_random_uuid(), 'job' || g % 5, 'queue' || g % 4, '
 TURNS = 20
 
 
-async def main(url: str, jobs: int, live: int = 70_000) -> None:
+async def fill(url: str, jobs: int, live: int = 70_000) -> None:
+    """A migrated database gets so many jobs, `live` of which wait or are dead."""
     connection = await asyncpg.connect(url)
     await connection.execute("select x_history_ahead(1)")
     await connection.execute(ROWS.replace("$1", str(live)))
     await connection.execute(DONE.replace("$1", str(max(0, jobs - live))))
     await connection.execute("vacuum analyze")
+    await connection.close()
+
+
+async def main(url: str, jobs: int) -> None:
+    await fill(url, jobs)
     async with Inspector.connect(url, role="tui") as inspector:
         looks = {
             "overview": inspector.overview,
@@ -62,7 +68,6 @@ async def main(url: str, jobs: int, live: int = 70_000) -> None:
                 took.append((time.perf_counter() - began) * 1000)
             middle, most = statistics.median(took), max(took)
             print(f"{name:18} p50 {middle:6.1f} ms  max {most:6.1f} ms")
-    await connection.close()
 
 
 if __name__ == "__main__":
