@@ -8,6 +8,7 @@ from typing import Any, cast
 from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.driver import Driver, InspectionStore, LeaseLink
 from ultijobs._queue.events import EventStore
+from ultijobs._queue.moving import MoveStore
 from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
@@ -19,6 +20,7 @@ STORES: dict[str, type] = {
     "backfills": BackfillStore,
     "inspect": InspectionStore,
     "events": EventStore,
+    "moves": MoveStore,
     "outbox": OutboxStore,
     "retention": RetentionStore,
     "schedule": ScheduleStore,
@@ -55,7 +57,7 @@ class _Recorder:
             raise AttributeError(f"{name} is not part of {self._protocol.__name__}: no case may use it")
         self._calls.add(f"{self._protocol.__name__}.{name}")
         self._before(name)
-        if name in STORES:
+        if self._protocol is Driver and name in STORES:
             return _Recorder(found, STORES[name], self._calls, self._before)
         if name == "lease_link":
             return lambda: _Recorder(found(), LeaseLink, self._calls, self._before)

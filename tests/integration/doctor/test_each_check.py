@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -225,7 +226,8 @@ async def test_a_clock_that_differs_from_the_database_s_is_found(patient: Patien
 
     diagnosis = await examine(patient.driver, clock=Wrong())
     assert found(diagnosis) == {"clock": "warning"}
-    assert f"120.0 s {words} the database's" in diagnosis.symptoms[0].cause
+    # By as much as the question took it may be off.
+    assert re.search(rf"1[12]\d\.\d s {words} the database's", diagnosis.symptoms[0].cause)
 
 
 async def test_a_part_that_cannot_be_read_is_unknown_and_takes_down_no_other(patient: Patient) -> None:
