@@ -23,7 +23,9 @@ with recursive {STREAMS},
 heads as materialized (
   select x.id, x.name, s.lane from streams s cross join lateral (
     select j.id, j.name from {{schema}}.x_jobs j where {IN_STREAM} order by j.run_at, j.id limit {_HEAD}) x
-   where s.queue = any($1::text[]) and (s.lane not like 'n:%' or split_part(s.lane, ',', 1) = any($3::text[]))
+   where s.queue = any($1::text[])
+     and case when s.lane like 'n:%' then split_part(s.lane, ',', 1) = any($3::text[])
+              else cardinality($2::text[]) > 0 end
    limit {_SEEN}),
 wrong as materialized (
   select h.id, case when h.lane like 'n:%' then substr(h.lane, length(split_part(h.lane, ',', 1)) + 2)

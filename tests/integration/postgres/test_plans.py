@@ -182,6 +182,8 @@ async def test_filing_looks_at_the_heads_of_streams(connection):
     spent = await cost(connection, filing.FILE, ["default"], ["capped", "send"], ["n:unknown"])
     assert spent.rows <= 8_000
     assert spent.buffers < 40_000
+    spent = await cost(connection, filing.FILE, ["default", "tenants"], [], [])
+    assert spent.rows <= 2_000, "without caps it looks for lanes alone"
 
 
 async def test_a_claim_that_finds_nothing_due_reads_nothing(connection):
