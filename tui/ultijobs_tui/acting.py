@@ -31,6 +31,7 @@ _DONE = {
     Action.RESUME_WORKER: "resumed",
     Action.START_BACKFILL: "started",
     Action.FORCE_BACKFILL: "started",
+    Action.DRAIN_QUEUE: "moved",
     Action.OUTBOX_RETRY: "staged again",
     Action.RUN_TASK: "enqueued",
 }
@@ -92,7 +93,7 @@ class Acting:
 
     def _within(self, intent: Intent) -> PlanOptions:
         """What is narrowed to a tenant acts on the jobs of that tenant alone."""
-        jobs = intent.action in {Action.RETRY, Action.CANCEL}
+        jobs = intent.action in {Action.RETRY, Action.CANCEL, Action.DRAIN_QUEUE}
         return replace(intent.options, tenant=self._app.tenant) if jobs else intent.options
 
     async def _tell(self, intent: Intent, applied: Applied) -> None:
@@ -140,7 +141,7 @@ def summary(plan: Plan, outcome: ActOutcome) -> str:
     """One line: what was done to how many, what was refused and why."""
     verb = _DONE[plan.action]
     at = fmt.clock(plan.as_of)
-    if plan.target.queue is not None or plan.target.worker is not None:
+    if plan.action is not Action.DRAIN_QUEUE and (plan.target.queue is not None or plan.target.worker is not None):
         reason = f' · "{plan.options.reason}"' if plan.options.reason else ""
         if not outcome.matched:
             return f"✓ {at} {_named(plan)} was so already"

@@ -128,6 +128,17 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         footer=80,
     ),
     KeyAction(
+        "move",
+        ("D",),
+        "Drain to",
+        "moves the queue to another database; it stays paused",
+        "act",
+        ("queues",),
+        True,
+        True,
+        footer=75,
+    ),
+    KeyAction(
         "resume",
         ("u",),
         "Resume",

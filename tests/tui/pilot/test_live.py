@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.support.servers import Server
 from tests.tui.driving import QUICK, Driver
 from ultijobs._connect import driver_for
 from ultijobs._ids import new_id
@@ -36,6 +37,7 @@ from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings
 from ultijobs_tui.keymap import DEFAULT
 from ultijobs_tui.running import TaskRunner
+from ultijobs_tui.screens.ask import AskDialog
 from ultijobs_tui.source import LiveSource
 
 TABS = {tab.keys[0]: tab.id.removeprefix("tab.") for tab in DEFAULT.tabs()}
@@ -225,6 +227,32 @@ async def test_a_task_is_run_by_hand_and_recorded(url: str) -> None:
         assert [row.name for row in (await queue.inspect.jobs(ANY)).rows] == ["nightly"]
         [entry] = await queue.inspect.activity()
         assert (entry.action, entry.target, entry.done) == ("run-task", "task:nightly", 1)
+
+
+async def test_a_queue_is_moved_to_another_database(pg_url: str, pg: Server) -> None:
+    there = pg.create()
+    async with on_queue(pg_url) as (driver, queue):
+        jobs = [NewJob(new_id(), "charge_invoice", "{}", queue="billing") for _ in range(2)]
+        await queue.enqueue(jobs)
+        await driver.press("2")
+        await driver.sees("billing")
+        await driver.press("D")
+        await driver.until(lambda: isinstance(driver.app.screen, AskDialog))
+        driver.app.screen.query_one("#answer").value = there.replace("postgres@", "postgres:hunter2@")
+        await driver.press("enter")
+        dialog = await driver.dialog()
+        await driver.sees("2 jobs", "ultijobs jobs drain --queue billing --to")
+        assert "hunter2" not in driver.text
+        await driver.press("2")
+        dialog.query_one("#apply").press()
+        await driver.sees("moved 2")
+        [row] = [q for q in await queue.inspect.queues() if q.queue == "billing"]
+        assert row.state == "paused"
+    other = driver_for(there)
+    await other.open("tui")
+    assert {row.id for row in (await other.inspect.jobs(ANY)).rows} == {job.id for job in jobs}
+    await other.close()
+    pg.drop(there)
 
 
 @pytest.mark.parametrize("key", TABS)

@@ -19,7 +19,9 @@ def aim_lines(plan: Plan) -> list[Line]:
     """The first lines of a dialog: what the act touches, and how much of it."""
     target = plan.target
     if target.queue is not None:
-        return [fact("queue", f"{target.queue} · {plan.queues.get(target.queue, 0):,} ready")]
+        moves = plan.action is Action.DRAIN_QUEUE
+        ready = "" if moves else f" · {plan.queues.get(target.queue, 0):,} ready"
+        return [fact("queue", f"{target.queue}{ready}"), *(_jobs(plan) if moves else ())]
     if target.worker is not None:
         return _worker(plan)
     if target.task is not None:

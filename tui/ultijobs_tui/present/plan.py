@@ -21,11 +21,11 @@ def confirm_word(plan: Plan) -> str | None:
     """What must be typed to confirm: the number of jobs, the verb when that is not known, or nothing (None)."""
     if plan.action is Action.DRAIN_WORKER and plan.matched.value > 1:
         return str(plan.matched.value)
-    if plan.action not in {Action.RETRY, Action.CANCEL}:
+    if plan.action not in {Action.RETRY, Action.CANCEL, Action.DRAIN_QUEUE}:
         return None
     if plan.matched.kind != "exact":
         return str(plan.action)
-    free = 1 if plan.action is Action.CANCEL else _FREELY
+    free = _FREELY if plan.action is Action.RETRY else 1
     return str(plan.matched.value) if plan.matched.value > free else None
 
 

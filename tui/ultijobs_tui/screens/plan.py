@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Protocol
@@ -30,7 +31,7 @@ _KEYS: Final = line(
 )  # fmt: skip
 
 
-_VERBS: Final = {Action.OUTBOX_RETRY: "Stage again"}
+_VERBS: Final = {Action.OUTBOX_RETRY: "Stage again", Action.DRAIN_QUEUE: "Move"}
 _EXIT: Final = {False: "stand by   (enter: exit instead)", True: "exit   (enter: stand by instead)"}
 
 
@@ -145,6 +146,9 @@ class PlanDialog(Modal[Applied | None]):
     def _worded(self) -> Plan:
         options = self._options()
         plan = self.plan
+        if options.to is not None:  # The plan's own command hides the password of the address.
+            said = f" --reason {shlex.quote(options.reason)}" if options.reason else ""
+            return replace(plan, options=options, equivalent=plan.equivalent + said)
         return replace(plan, options=options, equivalent=equivalent(plan.action, plan.target, options, plan.as_of))
 
     def _show_plan(self) -> None:

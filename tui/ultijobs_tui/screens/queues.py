@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from textual.widget import Widget
 
-from ultijobs.inspection import Action, Field, QueueRow, Tally, Target
+from ultijobs.inspection import Action, Field, PlanOptions, QueueRow, Tally, Target
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs, TallyAsk
@@ -14,6 +14,7 @@ from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.present.finding import exactly
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
 from ultijobs_tui.present.tallies import narrowed, tally_key, tally_table
+from ultijobs_tui.screens.ask import AskDialog
 from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.grid import Grid
@@ -137,6 +138,7 @@ class QueuesScreen(CockpitScreen):
             "back": self.leave_filter,
             "pause": lambda: self._act(Action.PAUSE),
             "resume": lambda: self._act(Action.RESUME),
+            "move": self._ask_where,
             "sort": self._next_sort,
             "copy.id": self._copy,
             "copy.cli": lambda: self.desk.copy("ultijobs queues ls"),
@@ -145,7 +147,7 @@ class QueuesScreen(CockpitScreen):
     def unfit(self, action: KeyAction) -> str | None:
         if self._by_tenant:
             return self._unfit_tenant(action)
-        if action.id not in {"open", "dead_of_queue", "pause", "resume", "copy.id"}:
+        if action.id not in {"open", "dead_of_queue", "pause", "resume", "move", "copy.id"}:
             return None
         queue = self._queue()
         if queue is None:
@@ -157,7 +159,7 @@ class QueuesScreen(CockpitScreen):
         return None
 
     def _unfit_tenant(self, action: KeyAction) -> str | None:
-        if action.id in {"dead_of_queue", "pause", "resume", "sort"}:
+        if action.id in {"dead_of_queue", "pause", "resume", "move", "sort"}:
             return "this list is by tenant: v shows queues"
         if action.id in {"open", "copy.id"} and (self._tenant() is None or self.tenant_here() is None):
             return "no tenant is under the cursor"
@@ -183,6 +185,20 @@ class QueuesScreen(CockpitScreen):
         queue = self._queue()
         if queue is not None:
             self.desk.act(Intent(action, Target(queue=queue.queue), f"{action.upper()} queue {queue.queue}"))
+
+    def _ask_where(self) -> None:
+        queue = self._queue()
+        if queue is None:
+            return
+        name = queue.queue
+
+        def move(to: str | None) -> None:
+            if to is not None:
+                title = f"DRAIN queue {name} to another database"
+                self.desk.act(Intent(Action.DRAIN_QUEUE, Target(queue=name), title, PlanOptions(to=to)))
+
+        ask = AskDialog(f"DRAIN queue {name}", "to", "the address of a migrated database; a plan comes first")
+        self.app.push_screen(ask, move)
 
     def _copy(self) -> None:
         queue, tenant = self._queue(), self.tenant_here()
