@@ -14,6 +14,7 @@ from typing import Any
 from ultijobs import _log
 from ultijobs.errors import UltijobsError
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.loops import new_loop
 from ultijobs_cli.report import CommandFailed, Report
 
 __all__ = ["leaving_early", "run_role"]
@@ -25,21 +26,13 @@ def run_role(run: Callable[[], Coroutine[Any, Any, None]], event: str) -> None:
     gc.collect()
     gc.freeze()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run())
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
     except Exception as error:
         _log.emit(logging.CRITICAL, event, "the process ends", exc_info=error)
         raise
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # noqa: PLC0415 - there is none for Windows
-    except ModuleNotFoundError:
-        return None
-    return uvloop.new_event_loop
 
 
 class _LeftEarlyError(BaseException):

@@ -170,3 +170,12 @@ def test_any_text_is_a_filter_or_refused_by_position(text: str) -> None:
     if refused is not None:
         assert 0 <= refused.position <= len(text)
         assert refused.fix
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "{}=1", "{}:1", "state:{}", "priority:{}", "id:{}", "age:>{}", "input.{}~", "{}~1"]
+)
+def test_what_refuses_a_filter_of_any_length_fits_on_a_screen(text: str):
+    with pytest.raises(FilterInvalid) as caught:
+        parse_where(text.format("x" * 10_000))
+    assert len("".join(caught.value.lines())) < 1_000

@@ -11,6 +11,8 @@ __all__ = ["Word", "invalid", "quote", "split"]
 
 _SIGNS: Final = ":~"
 
+_LONGEST: Final = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -25,7 +27,12 @@ class Word:
 
 
 def invalid(cause: str, *, at: int, fix: str) -> FilterInvalid:
-    return FilterInvalid(f"{cause} (at character {at + 1})", fix=fix, meta={"position": at})
+    return FilterInvalid(f"{_short(cause)} (at character {at + 1})", fix=_short(fix), meta={"position": at})
+
+
+def _short(said: str) -> str:
+    """What quotes a filter of any length still fits on a screen."""
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
 
 
 def split(text: str) -> list[Word]:
