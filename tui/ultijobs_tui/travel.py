@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import deque
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -17,6 +18,7 @@ __all__ = ["Moments", "Ring", "Travel", "moment_of"]
 _KEEP: Final = 900
 _KEEP_BYTES: Final = 8 * 1024 * 1024
 _APART: Final = 0.9
+_RECORDED: Final = frozenset({"overview", "queues", "causes", "watch", "tenant"})
 _UNRECORDED: Final = "not recorded: of the past there are Incident, Queues and the causes of Dead"
 
 
@@ -106,9 +108,9 @@ class Travel:
         overview, at = self.shown, self._at
         assert at is not None
         failures = {} if overview is not None else {"overview": self.damaged, "queues": self.damaged}
-        for part, asked in (("jobs", needs.page), ("job", needs.job), ("why", needs.why), ("tally", needs.tally)):
-            if asked is not None:
-                failures[part] = _UNRECORDED
+        asked = {part.name for part in fields(needs) if getattr(needs, part.name) not in {None, False}}
+        for part in asked - _RECORDED:
+            failures["jobs" if part == "page" else part] = _UNRECORDED
         return Frame(
             needs=needs,
             as_of=at,

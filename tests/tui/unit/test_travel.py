@@ -88,6 +88,7 @@ def test_a_moment_answers_what_was_kept_and_tells_what_was_not() -> None:
     assert frame.causes == [s.cause for s in data.stuck() if s.cause]
     assert "not recorded" in frame.failures["jobs"]
     assert travel.frame(Needs(queues=True)).queues == data.overview().queues
+    assert set(travel.frame(Needs(leases=True, workers=True, health=True)).failures) == {"leases", "workers", "health"}
 
 
 @pytest.mark.parametrize(
