@@ -137,6 +137,9 @@ def _trouble(task: TaskRow, frame: Frame, look: Look) -> Line:
         return line(Span(" late ", Tone.MUTED), Span(f"since {since} · {why}", Tone.BAD))
     if task.next is None:
         return line(Span(" next ", Tone.MUTED), Span("unknown: this release cannot read the text", Tone.WARN))
+    if task.watermark is None:
+        how = "not armed: a worker or ultijobs scheduler that has it begins to count from then on"
+        return line(Span(f" {how}", Tone.WARN))
     return line(Span(" on time ", Tone.GOOD))
 
 
