@@ -52,20 +52,18 @@ class Renewal:
         may be dead, or wait for a lock with all the others. The first that lands wins, the other is closed.
         """
         tries = {asyncio.create_task(self._try(link))}
-        winner: LeaseLink | None = None
         try:
             done, _ = await asyncio.wait(tries, timeout=OPENS_WITHIN if link is None else self._seconds / 2)
             if not done and link is not None:
                 silent()
                 tries.add(asyncio.create_task(self._try(None)))
             winner = await _first_of(tries)
-            return winner
-        finally:
-            for each in tries:
-                each.cancel()
-            for ended in await asyncio.gather(*tries, return_exceptions=True):
-                if not isinstance(ended, BaseException) and ended is not winner:
-                    await closed(ended)
+            await _ended(tries, but=winner)
+        except BaseException:
+            # Whoever stops the keeper may do so between an answer and its return: nobody holds the connection then.
+            await _ended(tries, but=None)
+            raise
+        return winner
 
     async def _try(self, link: LeaseLink | None) -> LeaseLink:
         used = self._make_link() if link is None else link
@@ -112,6 +110,15 @@ async def _first_of(tries: set[asyncio.Task[LeaseLink]]) -> LeaseLink:
                 except Exception as failure:  # noqa: BLE001 - the other one may still succeed
                     error = failure
     raise error
+
+
+async def _ended(tries: set[asyncio.Task[LeaseLink]], but: LeaseLink | None) -> None:
+    """Ends all of them and closes their connections, but one."""
+    for each in tries:
+        each.cancel()
+    for ended in await asyncio.gather(*tries, return_exceptions=True):
+        if not isinstance(ended, BaseException) and ended is not but:
+            await closed(ended)
 
 
 async def closed(link: LeaseLink) -> None:

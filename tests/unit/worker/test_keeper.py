@@ -1,6 +1,7 @@
 """The lease keeper: what it renews, when it gives a lease up, and that it outlives a blocked loop."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +24,7 @@ from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.keeper import LeaseKeeper
 from ultijobs._worker.losses import Losses
-from ultijobs._worker.renewal import margin_of
+from ultijobs._worker.renewal import Renewal, margin_of
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.watch import LoopWatch
 from ultijobs.memory import MemoryDriver
@@ -251,6 +252,19 @@ async def test_stop_ends_the_thread_and_closes_its_connection():
     await rig.keeper.stop()
     assert rig.link.closed == 1
     assert not any(thread.name == "ultijobs-leases" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("turns", range(16))
+async def test_a_stop_at_any_moment_of_a_renewal_closes_its_connection(turns: int):
+    rig = Rig()
+    renewal = Renewal(lambda: rig.link, LEASE, rig.roster, rig.keeper._fates, lambda: None)
+    landing = asyncio.create_task(renewal.land(None, lambda: None))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    landing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await (await landing).close()
+    assert rig.link.closed == rig.link.opened
 
 
 async def test_a_connection_that_falls_silent_gets_a_rival_in_time():
