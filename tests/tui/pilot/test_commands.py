@@ -65,11 +65,11 @@ async def test_every_action_of_the_screen_is_found_by_its_name() -> None:
 
 
 async def test_keys_of_ones_own_work_and_are_shown_everywhere() -> None:
-    settings = Settings(keys=Keymap({"retry": ["ctrl+t"], "export": ["r"], "help": ["f1"]}))
+    settings = Settings(keys=Keymap({"retry": ["ctrl+t"], "export": ["m"], "help": ["f1"]}))
     async with driving(settings=settings) as driver:
         await driver.press("g", "j")
         await driver.sees("ctrl+t retry 3,902", "ctrl+t Retry", "f1 Help")
-        await driver.press("r")
+        await driver.press("m")
         await driver.sees("EXPORT what is shown")
         await driver.press("escape", "ctrl+t")
         assert (await driver.dialog()).plan.action == "retry"
