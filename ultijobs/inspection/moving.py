@@ -14,7 +14,7 @@ from ultijobs._queue.moving import MovedJob
 from ultijobs._queue.records import ActResult
 from ultijobs._queue.views import Sort
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.errors import FilterInvalid, Invariant, JobNotMovable, MoveRefused
+from ultijobs.errors import FilterInvalid, Invariant, JobNotMovable, MoveRefused, SchemaOutdated
 from ultijobs.inspection.models import Plan, PlanOptions, Refusal
 
 __all__ = ["LISTED", "Move", "opened", "queues_of", "staying", "whither"]
@@ -50,9 +50,15 @@ def _driver(options: PlanOptions) -> Driver:
 
 @asynccontextmanager
 async def opened(here: Driver, options: PlanOptions) -> AsyncGenerator[Driver]:
-    """The target, open. Raises `MoveRefused` for one that is not durable, or is where the jobs are already."""
+    """The target, open. Raises `MoveRefused` for one that is not durable, or is where the jobs are already.
+
+    A target whose tables do not fit is `SchemaOutdated`, by its address.
+    """
     there = _driver(options)
-    await there.open("cli")
+    try:
+        await there.open("cli")
+    except SchemaOutdated as unfit:
+        raise _elsewhere(unfit, there.url) from unfit
     try:
         place = await there.moves.place()
         if not place.durable:
@@ -62,6 +68,14 @@ async def opened(here: Driver, options: PlanOptions) -> AsyncGenerator[Driver]:
         yield there
     finally:
         await there.close()
+
+
+def _elsewhere(unfit: SchemaOutdated, url: str) -> SchemaOutdated:
+    """The same of the target: by itself the error is read as one of the place that the settings name."""
+    migrate = "ultijobs migrate"
+    flags = unfit.fix.removeprefix(migrate)
+    fix = unfit.fix if flags == unfit.fix else f"{migrate} --database-url {url}{flags}"
+    return SchemaOutdated(f"{url}: {unfit.cause}", fix=fix, meta=unfit.meta)
 
 
 def queues_of(where: Where) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ __all__ = ["drain"]
 
 async def drain(
     call: Invocation,
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="The database that the jobs move to; it is migrated.")],
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where the jobs move to; migrate it before.")],
     to_schema: Annotated[
         str | None, typer.Option("--to-schema", metavar="NAME", help="Its schema; without it, the same as here.")
     ] = None,

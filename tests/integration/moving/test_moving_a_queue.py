@@ -13,7 +13,7 @@ import pytest
 from tests.integration.moving.conftest import QUEUE, Here
 from ultijobs._ids import new_id
 from ultijobs._queue.records import NewJob, Outcome, StopReason
-from ultijobs.errors import DriverUnavailable, FilterInvalid, MoveRefused, NotImplementedYet
+from ultijobs.errors import DriverUnavailable, FilterInvalid, MoveRefused, NotImplementedYet, SchemaOutdated
 from ultijobs.inspection import Action, ActOutcome, Inspector, PlanOptions, Target, parse_where
 from ultijobs.postgres.moving import PostgresMoves
 
@@ -239,3 +239,14 @@ async def test_a_move_that_breaks_at_any_row_is_gone_on_with_and_loses_nothing(
 
 async def moving_one(here: Here, there_url: str) -> tuple[UUID, ...]:
     return (await drain(here, there_url, batch=1, limit=1)).done[:1]
+
+
+async def test_a_target_without_tables_is_told_by_its_address_with_the_command_for_it(
+    here: Here, there_url: str, there: asyncpg.Connection[Any]
+) -> None:
+    await here.family()
+    await there.execute("drop schema public cascade; create schema public")
+    with pytest.raises(SchemaOutdated) as caught:
+        await drain(here, there_url)
+    assert caught.value.cause.startswith(f"{there_url}: ")
+    assert caught.value.fix == f"ultijobs migrate --database-url {there_url}"
