@@ -35,6 +35,7 @@ __all__ = [
     "instant_of",
     "not_empty",
     "pace_of",
+    "positive_span_of",
     "span_of",
 ]
 
@@ -154,6 +155,14 @@ def span_of(flag: str, text: str | None) -> timedelta | None:
         return _durations.parse(float(text) if _is_number(text) else text, what=flag)
     except DurationInvalid as error:
         raise bad(flag, f"{text!r} is no duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
+
+
+def positive_span_of(flag: str, text: str) -> timedelta:
+    """As `span_of`; no time at all is refused as well."""
+    span = span_of(flag, text)
+    if not span:
+        raise bad(flag, "is no time at all", f"write {flag} 1s")
+    return span
 
 
 def _is_number(text: str) -> bool:

@@ -40,10 +40,7 @@ def relay(
     $ ultijobs relay --app shop.main:app
     $ ultijobs relay --app shop.main:app --lease 10s --log-format json
     """
-    every, span = options.span_of("--interval", interval), options.span_of("--lease", lease)
-    for flag, given in (("--interval", every), ("--lease", span)):
-        if not given:
-            raise options.bad(flag, "is no time at all", f"write {flag} 1s")
+    every, span = options.positive_span_of("--interval", interval), options.positive_span_of("--lease", lease)
     _log.configure(call.flags.log_format or "text")
     with leaving_early():
         app = load_app(call)
