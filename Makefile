@@ -36,7 +36,7 @@ types: $(STAMP) ## mypy and basedpyright, both strict
 check: $(STAMP) ## What is generated is current
 	$(BIN)/python -m docs_tools --check
 
-unit: $(STAMP) ## Every test but acceptance, on the embedded PostgreSQL
+unit: $(STAMP) ## Every test but acceptance and scenarios, on the embedded PostgreSQL
 	$(BIN)/pytest tests --ignore tests/acceptance
 
 system: $(STAMP) ## The tests of the Postgres driver once more, on the PostgreSQL of the system where there is one
@@ -58,8 +58,8 @@ acceptance: wheel ## The built wheel in an environment of its own, with real pro
 	echo "$(CURDIR)" > "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im pytest -o pythonpath= tests/acceptance
 
-scenarios: $(STAMP) ## The scenarios alone, on the checkout
-	$(BIN)/pytest tests/acceptance tests/integration
+scenarios: $(STAMP) ## In real time: a PostgreSQL in trouble, a pooler, clocks that differ, an idle fleet. Not in CI
+	$(BIN)/pytest tests/scenarios
 
 snapshots: $(STAMP) ## Draws the screens again
 	$(BIN)/pytest tests/tui/snap --snapshot-update

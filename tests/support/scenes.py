@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -169,13 +170,19 @@ class Scene:
         return worker
 
     async def worker(
-        self, name: str = "w1", *, url: str | None = None, ready: bool = True, **options: Any
+        self,
+        name: str = "w1",
+        *,
+        url: str | None = None,
+        ready: bool = True,
+        env: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
     ) -> WorkerProcess:
         """A worker with short times, once it has started; `url` is where it finds the database."""
         flags = {"lease": "3s", "poll": "0.2s", "grace": "5s", "concurrency": 4, "name": name, **options}
         words = [word for key, value in flags.items() for word in (f"--{key.replace('_', '-')}", str(value))]
         command = ["-m", "ultijobs_cli", "worker", "--app", self.app, "--log-format", "json", *words]
-        worker = self.spawn(name, command, url)
+        worker = self.spawn(name, command, url, **env)
         if ready:
             await worker.said("jobs.worker.started")
         return worker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -42,8 +43,9 @@ WATCHDOG = 'read -r _; kill -QUIT "$0" 2>/dev/null; sleep 2; kill -KILL "$0" 2>/
 class Server:
     """One running cluster; `url(database)` is how to reach it."""
 
-    def __init__(self, binaries: Path, user: str) -> None:
+    def __init__(self, binaries: Path, user: str, **settings: str) -> None:
         self._runner = Runner(binaries, user)
+        self._settings = SETTINGS | settings
         self._root = Path(tempfile.mkdtemp(prefix="ultijobs-tests-", dir=roomy_memory()))
         self._root.chmod(0o755)
         self._data = self._root / "data"
@@ -52,9 +54,14 @@ class Server:
         initdb = ("--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres", "-D", str(self._data))
         self._runner.run("initdb", *initdb)
         self._log = (self._root / "log").open("wb")
-        options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        self._template: str | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Also after `halt`, on the same port and the same data."""
+        options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         self._process = subprocess.Popen(
-            [binaries / "postgres", "-D", str(self._data), "-p", str(self.port), "-k", str(self._data), *options],
+            [self._runner.binaries / "postgres", *self._place(), *options],
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -68,7 +75,13 @@ class Server:
             start_new_session=True,
         )
         blocking(self._answering())
-        self._template: str | None = None
+
+    def _place(self) -> tuple[str, ...]:
+        return "-D", str(self._data), "-p", str(self.port), "-k", str(self._data)
+
+    def said(self) -> str:
+        """The server's own log so far."""
+        return (self._root / "log").read_text(errors="replace")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
@@ -90,7 +103,13 @@ class Server:
         blocking(self._admin(f"drop database if exists {name} with (force)"))
 
     def stop(self) -> None:
-        self._process.send_signal(2)
+        self.halt()
+        self._log.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def halt(self) -> None:
+        """Ends it at once, as `pg_ctl stop -m fast` does; its data stay."""
+        self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
@@ -100,8 +119,6 @@ class Server:
         self._watchdog.wait(5)
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()
-        self._log.close()
-        shutil.rmtree(self._root, ignore_errors=True)
 
     async def _admin(self, statement: str) -> None:
         connection = await asyncpg.connect(self.url(), timeout=10)
@@ -117,8 +134,7 @@ class Server:
                 connection = await asyncpg.connect(self.url(), timeout=5)
             except (OSError, asyncpg.PostgresError):
                 if time.monotonic() > deadline or self._process.poll() is not None:
-                    said = (self._root / "log").read_text(errors="replace")
-                    raise AssertionError(f"PostgreSQL did not start:\n{said[-2000:]}") from None
+                    raise AssertionError(f"PostgreSQL did not start:\n{self.said()[-2000:]}") from None
                 await asyncio.sleep(0.05)
             else:
                 await connection.close()
@@ -132,13 +148,28 @@ def start_server() -> Server:
     return Server(wheel_binaries(), "pgserver")
 
 
+def start_best_server(**settings: str) -> Server:
+    """The newest PostgreSQL of this machine, with statements counted where it can; else the wheel's."""
+    binaries = installed_binaries()
+    if binaries is None:
+        return Server(wheel_binaries(), "pgserver", **settings)
+    if (binaries.parent / "lib" / "pg_stat_statements.so").exists():
+        settings["shared_preload_libraries"] = "pg_stat_statements"
+    return Server(binaries, "postgres", **settings)
+
+
 def system_binaries() -> Path:
+    found = installed_binaries()
+    assert found is not None, "ULTIJOBS_TEST_SERVER=system, and there is no PostgreSQL on this machine"
+    return found
+
+
+def installed_binaries() -> Path | None:
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     if versions:
         return versions[-1].parent
     found = shutil.which("postgres")
-    assert found is not None, "ULTIJOBS_TEST_SERVER=system, and there is no PostgreSQL on this machine"
-    return Path(found).resolve().parent
+    return None if found is None else Path(found).resolve().parent
 
 
 def roomy_memory() -> str | None:
