@@ -66,7 +66,7 @@ class AppTasks:
         if task is None:
             near = get_close_matches(name, tasks, 1, 0.4)
             raise DeclarationUnknown(
-                f"the application declares no task {name!r}; it has {', '.join(tasks) or 'none'}",
+                f"the application declares no task {name!r:.100}; it has {', '.join(tasks) or 'none'}",
                 fix=f"ultijobs tasks run {near[0]}" if near else "add its module to App(tasks=[…])",
             )
         return task

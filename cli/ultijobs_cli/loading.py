@@ -37,7 +37,9 @@ def load_app(call: Invocation, *, or_outbox: bool = False, database: bool = True
         raise CliBadFlag("no application is named", fix="give --app MODULE:NAME, or set ULTIJOBS_APP")
     module_name, _, attribute = named.partition(":")
     if not module_name:
-        raise CliBadFlag(f"--app: {named!r} names no module", fix="write --app shop.main:app", meta={"at": "--app"})
+        raise CliBadFlag(
+            f"--app: {named!r:.100} names no module", fix="write --app shop.main:app", meta={"at": "--app"}
+        )
     export(call.flags)
     app = _application(_module(call, module_name), attribute or "app")
     if database:

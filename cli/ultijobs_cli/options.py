@@ -139,7 +139,7 @@ def _states(given: list[str]) -> list[str]:
     states = [word.strip() for text in given for word in text.split(",")]
     for state in states:
         if state not in tuple(JobState):
-            raise bad("--state", f"{state!r} is no state", f"use one of {', '.join(JobState)}")
+            raise bad("--state", f"{state!r:.100} is no state", f"use one of {', '.join(JobState)}")
     return states
 
 
@@ -154,7 +154,7 @@ def span_of(flag: str, text: str | None) -> timedelta | None:
     try:
         return _durations.parse(float(text) if _is_number(text) else text, what=flag)
     except DurationInvalid as error:
-        raise bad(flag, f"{text!r} is no duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
+        raise bad(flag, f"{text!r:.100} is no duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
 
 
 def positive_span_of(flag: str, text: str) -> timedelta:
@@ -176,9 +176,9 @@ def instant_of(flag: str, text: str | None) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise bad(flag, f"{text!r} is no time", f"write {flag} 2026-01-31T12:00:00Z") from error
+        raise bad(flag, f"{text!r:.100} is no time", f"write {flag} 2026-01-31T12:00:00Z") from error
     if at.tzinfo is None:
-        raise bad(flag, f"{text!r} has no zone", f"write {flag} {text}Z")
+        raise bad(flag, f"{text!r:.100} has no zone", f"write {flag} {text}Z")
     return at
 
 
@@ -188,9 +188,9 @@ def pace_of(text: str | None) -> tuple[int, timedelta] | None:
         return None
     found = _PACE.fullmatch(text.strip())
     if found is None or int(found[1]) < 1:
-        raise bad("--pace", f"{text!r} is no pace", "write --pace 500/1s")
+        raise bad("--pace", f"{text!r:.100} is no pace", "write --pace 500/1s")
     try:
         pause = span_of("--pace", f"1{found[2]}" if found[2].isalpha() else found[2])
     except CliBadFlag as error:
-        raise bad("--pace", f"{text!r} is no pace", "write --pace 500/1s") from error
+        raise bad("--pace", f"{text!r:.100} is no pace", "write --pace 500/1s") from error
     return int(found[1]), pause

@@ -113,7 +113,7 @@ def _refuse_bytes(words: Sequence[str]) -> None:
     """Refuses what is no text in this locale: it could neither be stored nor be compared with what is."""
     for word in words:
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
-            raise typer.BadParameter(f"{word!r} is no UTF-8 text")
+            raise typer.BadParameter(f"{word!r:.100} is no UTF-8 text")
 
 
 def _unreadable(error: typer.TyperException, words: Sequence[str]) -> int:

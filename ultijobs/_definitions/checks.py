@@ -16,6 +16,7 @@ __all__ = [
     "application",
     "choice",
     "durable_name",
+    "iterable",
     "mapping",
     "name",
     "optional_span",
@@ -60,9 +61,13 @@ def durable_name(given: str | None, fn: Any, what: str) -> str:
 
 def several(value: Any, what: str) -> tuple[Any, ...]:
     """What a list, a set or another iterable holds; a single text is none."""
+    return tuple(iterable(value, what))
+
+
+def iterable(value: Any, what: str) -> Iterable[Any]:
     if isinstance(value, str | bytes | type) or not isinstance(value, Iterable):
         raise Invariant(f"{what} is {value!r:.100}, no list", fix=f"set {what.rpartition(': ')[2]}= to a list: […]")
-    return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - checked one by one
+    return value  # pyright: ignore[reportUnknownVariableType] - of whatever, which is checked one by one
 
 
 def mapping(value: Any, what: str) -> dict[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from ultijobs import _settings
 from ultijobs._connect import driver_for
+from ultijobs._definitions import checks
 from ultijobs._definitions.bounds import Limits, Sizes
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
@@ -69,7 +70,7 @@ class Asker:
         asked, tx = self._begin(handle, options, sync=False, call="enqueue_many")
         with producing("enqueue ", handle.name, handle.queue) as span:
             jobs: list[NewJob] = []
-            for each in inputs:
+            for each in checks.iterable(inputs, "enqueue_many: inputs"):
                 jobs.append(self._row(handle, each, asked))
                 if len(jobs) % _TURN == 0:
                     await asyncio.sleep(0)
@@ -84,7 +85,7 @@ class Asker:
     ) -> list[Enqueued]:
         asked, tx = self._begin(handle, options, sync=True, call=call)
         with producing("enqueue ", handle.name, handle.queue) as span:
-            jobs = [self._row(handle, each, asked) for each in inputs]
+            jobs = [self._row(handle, each, asked) for each in checks.iterable(inputs, f"{call}: inputs")]
             return _told(span, self._stored_sync(jobs, asked, tx, call=call))
 
     def _stored_sync(self, jobs: list[NewJob], asked: Wishes, tx: object | None, *, call: str) -> list[Enqueued]:

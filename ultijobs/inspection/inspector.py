@@ -151,7 +151,7 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
         if not found:
             short = _HEX.fullmatch(digits) is not None and len(digits) < 6  # noqa: PLR2004 - see _TAIL
             fix = "give at least the last 6 hex digits" if short else JobUnknown.default_fix
-            raise JobUnknown(f"there is no job {ref!r}", fix=fix)
+            raise JobUnknown(f"there is no job {ref!r:.100}", fix=fix)
         return _only(ref, found)
 
     async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
@@ -300,9 +300,9 @@ def _where(where: Where | str) -> Where:
 
 
 def _page_size(limit: int) -> int:
-    if not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
+    if type(limit) is not int or not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
         raise Invariant(
-            f"limit is {limit}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
+            f"limit is {limit!r:.100}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
         )
     return limit
 

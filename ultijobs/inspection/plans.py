@@ -220,7 +220,7 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
     workers = await driver.inspect.workers()
     told = [w for w in workers if w.worker_id == target.worker and not w.ended]
     if not told:
-        raise WorkerUnknown(f"no live worker is called {target.worker!r}", fix="ultijobs workers ls")
+        raise WorkerUnknown(f"no live worker is called {target.worker!r:.100}", fix="ultijobs workers ls")
     running = sum(w.running for w in told)
     flying = "1 job is in flight there" if running == 1 else f"{running} jobs are in flight there"
     warnings = (flying,) if running and action is Action.DRAIN_WORKER else ()

@@ -114,7 +114,7 @@ def _named(rows: Sequence[TaskRow], name: str) -> TaskRow:
     names = [row.name for row in rows]
     near = get_close_matches(name, names, 1, 0.4)
     raise DeclarationUnknown(
-        f"no task is called {name!r}; there {'are ' + ', '.join(names[:20]) if names else 'is none'}",
+        f"no task is called {name!r:.100}; there {'are ' + ', '.join(names[:20]) if names else 'is none'}",
         fix=f"ultijobs tasks show {near[0]}" if near else "ultijobs tasks ls",
     )
 

@@ -138,6 +138,6 @@ def _unknown(name: str, known: Sequence[str]) -> BackfillUnknown:
     names = ", ".join(sorted(known)[:20])
     there = f"there {'are' if len(known) > 1 else 'is'} {names}" if known else "none is declared"
     return BackfillUnknown(
-        f"no backfill is called {name!r}; {there}",
+        f"no backfill is called {name!r:.100}; {there}",
         fix=f"ultijobs backfill {near[0]}" if near else BackfillUnknown.default_fix,
     )

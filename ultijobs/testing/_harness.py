@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from typing_extensions import TypeVar as DefaultedTypeVar
 
+from ultijobs._definitions import checks
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.calendar import Calendar
 from ultijobs._definitions.handle import JobHandle
@@ -73,7 +74,9 @@ class JobsTestApp(Generic[S]):
         jobs, tasks = list(jobs), list(tasks)
         if app is not None and (jobs or tasks):
             raise Invariant("JobsTestApp is given an app, and jobs or tasks besides", fix="declare them in App(…)")
-        self.app: Final = cast("App[S]", App(jobs=jobs, tasks=tasks)) if app is None else app
+        self.app: Final = (
+            cast("App[S]", App(jobs=jobs, tasks=tasks)) if app is None else checks.application(app, "JobsTestApp")
+        )
         self.clock: Final = FrozenClock() if clock is None else clock
         self.driver: Final = Stage(self.clock)
         self.executions: Final[list[Execution]] = []
@@ -178,7 +181,7 @@ class JobsTestApp(Generic[S]):
     def enqueued(self, handle: JobHandle[In]) -> list[EnqueuedJob[In]]:
         """All jobs of `handle` that are stored, done ones too, in the order in which they were enqueued."""
         if not self.app.registered(handle):
-            raise Invariant(f"enqueued: {handle!r} is not registered here", fix="list it in App(jobs=[…])")
+            raise Invariant(f"enqueued: {handle!r:.100} is not registered here", fix="list it in App(jobs=[…])")
         now = self.clock.now()
         return [
             EnqueuedJob(

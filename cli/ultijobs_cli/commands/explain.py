@@ -43,7 +43,7 @@ def explain(
     if known is None:
         near = get_close_matches(wanted, CODES, 1, 0.75)
         raise DeclarationUnknown(
-            f"no error has the code {code!r}", fix=f"ultijobs explain {near[0]}" if near else "ultijobs explain"
+            f"no error has the code {code!r:.100}", fix=f"ultijobs explain {near[0]}" if near else "ultijobs explain"
         )
     told = explanation(known)
     return Report(

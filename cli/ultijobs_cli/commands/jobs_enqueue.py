@@ -95,7 +95,7 @@ def _handle(app: App[Any], name: str) -> JobHandle[Any]:
         near = get_close_matches(name, app.registry.jobs, 1, 0.4)
         known = ", ".join(sorted(app.registry.jobs)) or "none"
         raise DeclarationUnknown(
-            f"the application declares no job {name!r}; it has {known}",
+            f"the application declares no job {name!r:.100}; it has {known}",
             fix=f"ultijobs jobs enqueue {near[0]} --input JSON" if near else "add its module to App(jobs=[…])",
         )
     return handle

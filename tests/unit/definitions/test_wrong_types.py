@@ -24,6 +24,7 @@ from ultijobs import (
     task,
 )
 from ultijobs.errors import UltijobsError
+from ultijobs.testing import JobsTestApp
 
 
 class Order(BaseModel):
@@ -106,6 +107,7 @@ def declarations() -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield f"Worker {of}", option(lambda **given: Worker(app, **given), of)
     yield "table", lambda value: BatchSource.table(value, key="id")
     yield "pages", BatchSource.pages
+    yield "JobsTestApp", JobsTestApp
 
 
 DECLARATIONS = dict(declarations())
@@ -126,3 +128,11 @@ def test_a_value_of_the_wrong_type_is_an_error_with_a_fix_that_fits_on_a_screen(
     for error in refusals:
         assert error.fix
         assert len("".join(error.lines())) < 2_000
+
+
+@pytest.mark.parametrize("inputs", [None, 7, "text", Order])
+def test_inputs_that_are_no_list_are_refused_before_anything_is_opened(inputs: Any):
+    made = job(Order, idempotency_key=key, tenant="none")(handle)
+    error = refusal(lambda value: App(jobs=[made]).enqueue_many_sync(made, value), inputs)
+    assert error is not None
+    assert error.cause.startswith("enqueue_many_sync: inputs is ")
