@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from textual.widget import Widget
 
@@ -19,6 +20,9 @@ from ultijobs_tui.screens.base import CockpitScreen, bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 __all__ = ["QueuesScreen"]
 
@@ -198,7 +202,7 @@ class QueuesScreen(CockpitScreen):
                 self.desk.act(Intent(Action.DRAIN_QUEUE, Target(queue=name), title, PlanOptions(to=to)))
 
         ask = AskDialog(f"DRAIN queue {name}", "to", "the address of a migrated database; a plan comes first")
-        self.app.push_screen(ask, move)
+        cast("App[object]", self.app).push_screen(ask, move)
 
     def _copy(self) -> None:
         queue, tenant = self._queue(), self.tenant_here()
