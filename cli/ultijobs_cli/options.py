@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime, timedelta
 from typing import Annotated, Final, overload
 
@@ -33,6 +34,7 @@ __all__ = [
     "Yes",
     "filter_of",
     "instant_of",
+    "need_terminal",
     "not_empty",
     "pace_of",
     "positive_span_of",
@@ -114,6 +116,12 @@ _PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
 def bad(flag: str, cause: str, fix: str) -> CliBadFlag:
     """A refusal that names the flag."""
     return CliBadFlag(f"{flag}: {cause}", fix=fix, meta={"at": flag})
+
+
+def need_terminal(fix: str) -> None:
+    """Raises `CliBadFlag` unless there is a terminal to draw on: keys come from stdin, and Textual draws on stderr."""
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise CliBadFlag("the cockpit needs a terminal, on stdin, stdout and stderr", fix=fix)
 
 
 def filter_of(

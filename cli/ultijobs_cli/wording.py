@@ -10,7 +10,20 @@ from ultijobs.inspection.wording import count
 from ultijobs.inspection.wording import due as until
 from ultijobs.inspection.wording import short_id as tail
 
-__all__ = ["NONE", "age", "count", "duration", "failure", "moment", "plural", "since", "tail", "text", "until"]
+__all__ = [
+    "NONE",
+    "age",
+    "amount",
+    "count",
+    "duration",
+    "failure",
+    "moment",
+    "plural",
+    "since",
+    "tail",
+    "text",
+    "until",
+]
 
 
 def duration(value: timedelta | None) -> str:
@@ -40,6 +53,11 @@ def since(then: datetime | None, now: datetime) -> str:
 
 def moment(value: datetime | None) -> str:
     return NONE if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def amount(value: float) -> str:
+    """A number that a job told of itself: `1,250,000`, `0.50`."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
 def plural(number: int | str, one: str, many: str | None = None) -> str:

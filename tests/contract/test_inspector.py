@@ -374,6 +374,18 @@ async def test_each_kind_of_trouble_is_one_line(harness: Harness, inspector: Ins
     assert severities == sorted(severities, reverse=True)
 
 
+async def test_a_queue_that_is_behind_names_the_busy_slots_of_its_workers(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await harness.driver.beat(
+        beat(queues=("default", "slow"), concurrency=8, running=8, free_slots=0, lease_ms=3_600_000)
+    )
+    await put(harness, queue="slow")
+    await harness.advance(timedelta(minutes=2))
+    (line,) = (await inspector.overview()).stuck
+    assert line.why == "queue slow is behind · 8 of 8 slots busy, 0 with it"
+
+
 async def test_a_task_that_nobody_dispatches_is_a_line_with_the_reason(harness: Harness, inspector: Inspector) -> None:
     schedule = harness.driver.schedule
     term = (await schedule.lead("a", lease=timedelta(hours=1))).term

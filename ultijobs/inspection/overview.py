@@ -228,9 +228,18 @@ def _gate(queue: QueueRow, facts: _Facts) -> tuple[StuckKind | None, Literal[0, 
     if facts.known and queue.state == "unserved":
         return StuckKind.NO_WORKER, 2, f"no worker serves queue {queue.queue}"
     if age > _STARVING:
-        busy = f"{queue.running} of {queue.capacity} slots busy"
-        return StuckKind.STARVING, 1, f"queue {queue.queue} is behind · {busy}"
+        return StuckKind.STARVING, 1, f"queue {queue.queue} is behind · {_busy(queue, facts)}"
     return None, 0, ""
+
+
+def _busy(queue: QueueRow, facts: _Facts) -> str:
+    """Slots belong to workers, which share them among the queues that they serve: all that is in them counts."""
+    serving = [w for w in facts.workers if w.state not in {"gone", "drained"} and queue.queue in w.queues]
+    if not serving:
+        return f"{queue.running} run"
+    slots = sum(w.concurrency for w in serving)
+    running = sum(w.running for w in serving)
+    return f"{running} of {slots} slots busy, {queue.running} with it"
 
 
 def _unknown_names(names: Mapping[str, Count]) -> list[Stuck]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -70,8 +69,8 @@ def tui(
     """
     if call.flags.json or call.flags.json_lines:
         raise options.bad("--json", "the cockpit has no JSON form", "ultijobs stats --json")
-    if not once and not serve and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs tui --once")
+    if not once and not serve:
+        options.need_terminal("ultijobs tui --once")
     gc.disable()  # as in __main__
     from ultijobs_tui import entry, keyfile  # noqa: PLC0415 - no other command loads textual
 

@@ -12,9 +12,9 @@ from typing import Annotated, Final, cast
 import typer
 
 from ultijobs._durations import parse
-from ultijobs.errors import CliBadFlag
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode
+from ultijobs_cli.options import need_terminal
 from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Cell, Pairs
 
@@ -42,8 +42,8 @@ async def demo(
     """Shows ultijobs at work on an embedded PostgreSQL.
 
     It audits the Python distributions installed here: one job each reads its RECORD, hashes its files against it and
-    stores a report. Exits 0 when no
-    acknowledged job was lost and none is left running without a worker; whatever it started is stopped again.
+    stores a report. From another shell, `--database-url embedded:DIR` looks at its queue. Exits 0 when no acknowledged
+    job was lost and none is left running without a worker; whatever it started is stopped again.
 
     $ ultijobs demo
     $ ultijobs demo --headless --for 20s --json
@@ -51,8 +51,8 @@ async def demo(
     """
     from ultijobs_cli.demo import run  # noqa: PLC0415 - the demo loads a database driver, the other commands need not
 
-    if not headless and not sys.stdout.isatty():
-        raise CliBadFlag("the cockpit needs a terminal", fix="ultijobs demo --headless")
+    if not headless:
+        need_terminal("ultijobs demo --headless")
     options = run.Options(
         seconds=None if for_ is None else parse(for_, what="--for").total_seconds(),
         incidents=not headless if incidents is None else incidents,

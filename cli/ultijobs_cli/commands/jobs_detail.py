@@ -48,7 +48,9 @@ def blocks(detail: JobDetail, now: datetime, *, payloads: bool) -> list[Block]:
 
 def _pairs(row: JobRow, now: datetime) -> list[tuple[str, str | None]]:
     progress = row.progress
-    done = "" if progress is None else f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total else "")
+    done = "" if progress is None else wording.amount(progress.done)
+    if progress is not None and progress.total:
+        done += f" of {wording.amount(progress.total)}"
     return [
         ("job", row.name),
         ("id", str(row.id)),

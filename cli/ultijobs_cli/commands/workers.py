@@ -113,7 +113,7 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
         [
             Column("WORKER", lambda row: Cell(row.worker_id, "bold"), wide=True),
             Column("STATE", _state),
-            Column("RUNS", lambda row: f"{row.running}/{row.concurrency}", right=True),
+            Column("RUNS", lambda row: f"{0 if row.ended else row.running}/{row.concurrency}", right=True),
             Column("CLAIMED", lambda row: _ago(row.claimed_at, now), right=True),
             Column("SETTLED", lambda row: _ago(row.settled_at, now), rank=1, right=True),
             Column("BEAT", lambda row: _ago(row.heartbeat_at, now), rank=1, right=True),

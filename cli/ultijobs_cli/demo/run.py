@@ -79,6 +79,7 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
             tell(f"{options.workers} workers start; their log is {running.log}")
             await working(stage, options.workers, started_at)
             tell(f"the workers are up, {time.monotonic() - began:.1f} s after the start")
+            tell(f"from another shell: ultijobs stats --database-url embedded:{directory}")
             await perform(stage, options, url, screen)
             tell("the workers drain")
         return await outcome.read_outcome(

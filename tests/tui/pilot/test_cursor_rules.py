@@ -58,6 +58,16 @@ async def test_a_row_that_left_stays_for_one_tick_as_gone() -> None:
         assert "gone" in seen
 
 
+async def test_rows_of_a_page_that_is_another_one_altogether_are_not_told_as_gone() -> None:
+    async with driving() as driver:
+        await on_jobs(driver, ROWS)
+        others = [data.job(n) for n in range(90, 100)]
+        driver.source.page = JobPage(others, None, data.NOW)
+        keys = {str(row.id) for row in others}
+        await driver.until(lambda: not keys.isdisjoint(row.key for row in driver.grid.table.rows))
+        assert {row.key for row in driver.grid.table.rows} == keys
+
+
 async def test_a_stopping_key_is_refused_once_after_the_row_under_the_cursor_left() -> None:
     async with driving() as driver:
         rows = [data.job(n) for n in range(1, 9)]

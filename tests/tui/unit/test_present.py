@@ -154,6 +154,8 @@ def test_queues_are_sorted_as_asked(sort: str, first: str) -> None:
         ({"waiting_on": WaitingOn.BEHIND, "behind": data.uid(7)}, f"its twin …{data.uid(7).hex[-8:]}"),
         ({"state": "running", "running_step": "render"}, "in step render"),
         ({"state": "running", "progress": Progress(5, 20, "rows")}, "running · 5 of 20 (25%) · rows"),
+        ({"state": "running", "progress": Progress(1_250_000, None, "rows")}, "running · 1,250,000 · rows"),
+        ({"state": "running", "progress": Progress(0.5, 2, None)}, "running · 0.50 of 2 (25%)"),
         ({"state": "cancelled", "cancel_reason": "twice"}, "cancelled: twice"),
         ({"state": "hibernating"}, "–"),
     ],

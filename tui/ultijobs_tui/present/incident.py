@@ -166,9 +166,10 @@ def press_of(stuck: Stuck, look: Look) -> tuple[str, str]:
 
 def _nothing(overview: Overview) -> tuple[Line, ...]:
     dead = overview.stats.totals.get("dead", Count(0))
+    workers = "1 worker" if overview.workers == 1 else f"{overview.workers} workers"
     facts = (
         f"oldest ready {fmt.exact_age(overview.oldest_ready_ms)} · {fmt.count(dead)} dead · "
-        f"{overview.running} of {overview.capacity} slots busy on {overview.workers} workers"
+        f"{overview.running} of {overview.capacity} slots busy on {workers}"
     )
     said = line(Span("Nothing is stuck. ", Tone.GOOD), facts)
     if overview.workers:

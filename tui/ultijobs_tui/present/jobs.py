@@ -139,12 +139,16 @@ def _doing(job: JobRow) -> str:
     return " · ".join(parts)
 
 
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
 def progress_words(progress: Progress | None) -> str:
-    """`5 of 20 (25%) · rows`; nothing when a body tells nothing."""
+    """`1,200 of 4,800 (25%) · rows`; nothing when a body tells nothing."""
     if progress is None:
         return ""
     done, total = progress.done, progress.total
-    told = f"{done:g}" if not total else f"{done:g} of {total:g} ({100 * done / total:.0f}%)"
+    told = _amount(done) if not total else f"{_amount(done)} of {_amount(total)} ({100 * done / total:.0f}%)"
     return f"{told} · {progress.message}" if progress.message else told
 
 

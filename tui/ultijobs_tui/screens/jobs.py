@@ -100,7 +100,7 @@ class JobsScreen(CockpitScreen):
         if frame.page is None or not self._before:
             return []
         now = {row.id for row in frame.page.rows}
-        last = max((i for i, row in enumerate(self._before) if row.id in now), default=-1)
+        last = max((i for i, row in enumerate(self._before) if row.id in now), default=0)
         return [(i, row) for i, row in enumerate(self._before[:last]) if row.id not in now]
 
     def _row(self) -> JobRow | None:
