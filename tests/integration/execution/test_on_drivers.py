@@ -1,4 +1,4 @@
-"""Handlers run by a real worker on each driver: branches, threads, changed code, what they do to the process."""
+"""Handlers run by a real worker on each driver: branches, threads, stops, changed code, what they do to the process."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.eventually import eventually
-from ultijobs import App, Context, JobHandle, JobState, RetryPolicy, Step, SyncStep, Worker, job
+from ultijobs import App, Context, JobHandle, JobState, RetryPolicy, Step, SyncStep, Terminal, Worker, job
+from ultijobs._queue.records import RequeueAsk
 from ultijobs.inspection import Inspector
 from ultijobs.inspection.models import JobDetail
 from ultijobs.memory import MemoryDriver
@@ -27,8 +28,8 @@ class Ask(BaseModel):
 
 
 def declared(fn: Callable[..., Any], **options: Any) -> JobHandle[Ask]:
-    retry = RetryPolicy(attempts=2, delay="50ms", jitter=False)
-    return job(Ask, idempotency_key=lambda ask: ask.key, tenant="none", retry=retry, name="demo", **options)(fn)
+    given: dict[str, Any] = {"retry": RetryPolicy(attempts=2, delay="50ms", jitter=False), "name": "demo", **options}
+    return job(Ask, idempotency_key=lambda ask: ask.key, tenant="none", **given)(fn)
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -265,3 +266,54 @@ async def test_a_step_that_is_in_the_table_before_the_first_claim_counts(pg_url:
     await connection.close()
     assert detail.row.attempt == 0
     assert ran == []
+
+
+@pytest.mark.parametrize(("error", "executions"), [(RuntimeError("again"), 2), (Terminal("never"), 1)])
+async def test_without_dead_letters_a_job_ends_failed_after_its_attempts_and_frees_its_key(
+    driver: Any, error: Exception, executions: int
+):
+    ran: list[int] = []
+
+    async def handler(ctx: Context[Any]) -> None:
+        ran.append(ctx.attempt)
+        if len(ran) <= executions:
+            raise error
+
+    handle = declared(handler, retry=RetryPolicy(attempts=2, delay="50ms", jitter=False, dead_letter=False))
+    app = App(jobs=[handle], driver=driver)
+    async with app, working(app):
+        first = await handle.enqueue(Ask())
+        assert (await ended(app, first.id)).row.state == JobState.FAILED
+        assert ran == list(range(1, executions + 1))
+        other = await handle.enqueue(Ask())
+        assert (other.deduped, (await ended(app, other.id)).row.state) == (False, JobState.DONE)
+        await driver.requeue(RequeueAsk((first.id,)))
+        assert (await ended(app, first.id, JobState.DONE)).row.attempt == 1
+    assert ran[executions:] == [1, 1]
+
+
+async def test_a_retry_from_a_step_repeats_that_and_all_later_ones_and_nothing_before(driver: Any):
+    ran: list[str] = []
+    mended = asyncio.Event()
+
+    async def last() -> None:
+        ran.append("d")
+        if not mended.is_set():
+            raise Terminal("not yet")
+
+    async def handler(step: Step) -> None:
+        for name in "abc":
+            await step.run(name, asyncio.to_thread, ran.append, name)
+        await step.run("d", last)
+
+    handle = declared(handler)
+    app = App(jobs=[handle], driver=driver)
+    async with app, working(app):
+        enqueued = await handle.enqueue(Ask())
+        assert (await ended(app, enqueued.id)).row.state == JobState.DEAD
+        mended.set()
+        await driver.requeue(RequeueAsk((enqueued.id,), from_step="b"))
+        done = await ended(app, enqueued.id, JobState.DONE)
+    assert ran == ["a", "b", "c", "d", "b", "c", "d"]
+    assert (done.row.attempt, done.row.last_error) == (1, None)
+    assert [attempt.error_code for attempt in done.attempts] == ["X_TERMINAL"]
