@@ -383,7 +383,7 @@ async def test_a_queue_that_is_behind_names_the_busy_slots_of_its_workers(
     await put(harness, queue="slow")
     await harness.advance(timedelta(minutes=2))
     (line,) = (await inspector.overview()).stuck
-    assert line.why == "queue slow is behind · 8 of 8 slots busy, 0 with it"
+    assert line.why == "queue slow is behind · 8 of 8 slots busy"
 
 
 async def test_a_task_that_nobody_dispatches_is_a_line_with_the_reason(harness: Harness, inspector: Inspector) -> None:

@@ -298,7 +298,7 @@ def stuck() -> list[Stuck]:
             StuckKind.STARVING,
             1,
             Count(1_020),
-            "queue integrations is behind · 40 of 40 slots busy, 40 with it",
+            "queue integrations is behind · 40 of 40 slots busy",
             ago(seconds=131),
             None,
             None,

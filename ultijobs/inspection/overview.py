@@ -237,9 +237,7 @@ def _busy(queue: QueueRow, facts: _Facts) -> str:
     serving = [w for w in facts.workers if w.state not in {"gone", "drained"} and queue.queue in w.queues]
     if not serving:
         return f"{queue.running} run"
-    slots = sum(w.concurrency for w in serving)
-    running = sum(w.running for w in serving)
-    return f"{running} of {slots} slots busy, {queue.running} with it"
+    return f"{sum(w.running for w in serving)} of {sum(w.concurrency for w in serving)} slots busy"
 
 
 def _unknown_names(names: Mapping[str, Count]) -> list[Stuck]:
