@@ -55,10 +55,13 @@ def is_server_answer(failure: BaseException) -> bool:
 def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:
     """The failure as users see it: where, and why, without a password."""
     reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
-    return DriverUnavailable(f"{dsn.shown} does not answer: {reason}", fix=_fix(failure), meta={"url": dsn.shown})
+    what = "takes no writes" if isinstance(failure, asyncpg.ReadOnlySQLTransactionError) else "does not answer"
+    return DriverUnavailable(f"{dsn.shown} {what}: {reason}", fix=_fix(failure), meta={"url": dsn.shown})
 
 
 def _fix(failure: BaseException) -> str | None:
+    if isinstance(failure, asyncpg.ReadOnlySQLTransactionError):
+        return "name the primary in the address, or end the database's read-only mode"
     if isinstance(failure, asyncpg.InvalidCatalogNameError):
         return "make the database with createdb, or name another one in the address"
     if isinstance(failure, asyncpg.InvalidAuthorizationSpecificationError):

@@ -60,8 +60,9 @@ async def test_a_read_only_database_is_read_and_refuses_writes_as_away(pg_url, d
     reading = PostgresDriver(pg_url)
     await reading.open("cli")
     assert (await reading.inspect.job(enqueued.id)).state == JobState.READY
-    with pytest.raises(DriverUnavailable, match="read-only"):
+    with pytest.raises(DriverUnavailable, match=r"takes no writes: .* read-only") as refused:
         await reading.enqueue([job()])
+    assert "primary" in refused.value.fix
     await database.execute("set default_transaction_read_only = off")
     await database.execute(f"alter database {pg_url.rpartition('/')[2]} reset default_transaction_read_only")
     assert len(await reading.enqueue([job()])) == 1
