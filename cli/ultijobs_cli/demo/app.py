@@ -99,7 +99,8 @@ class AuditServices:
 @asynccontextmanager
 async def services() -> AsyncGenerator[AuditServices]:
     """Opens the application's pool on the database that the queue lives in."""
-    async with asyncpg.create_pool(database_url(), min_size=1, max_size=4) as pool:
+    named = {"application_name": "ultijobs-demo"}
+    async with asyncpg.create_pool(database_url(), min_size=1, max_size=4, server_settings=named) as pool:
         yield AuditServices(pool)
 
 
