@@ -95,8 +95,7 @@ def replay(options: Options) -> int:
         raise Invariant(f"--at: {options.at!r} is no time", fix="write --at 14:02, or --at 2026-03-14T14:02:00Z")
     source = ReplaySource(f"{options.replay.name} of {past.title}")
     if options.once:
-        asyncio.run(print_once(source, options, past=past, at=at))
-        return 0
+        return asyncio.run(print_once(source, options, past=past, at=at))
     return asyncio.run(run_source(source, options, past=past, at=at))
 
 
@@ -123,8 +122,7 @@ async def _run(url: str, schema: str, options: Options, leaving: _Leaving, tasks
         if options.record is not None and not options.once:
             recorder = Recorder(options.record, source.title)
         if options.once:
-            await print_once(source, options)
-            leaving.code = 0
+            leaving.code = await print_once(source, options)
         else:
             leaving.code = await run_source(source, options, recorder=recorder)
     finally:
@@ -193,13 +191,14 @@ def _told_to_leave(app: Cockpit) -> Generator[None]:
 
 async def print_once(
     source: Source, options: Options | None = None, *, past: Recording | None = None, at: datetime | None = None
-) -> None:
-    """Prints the screen of the flags as plain text on stdout."""
+) -> int:
+    """Prints the screen of the flags as plain text on stdout; 1 when a part of it could not be read, else 0."""
     chosen = options or Options()
     width = max(80, shutil.get_terminal_size((120, 36)).columns)
     app = Cockpit(source, _settings(chosen, at=at, still=True), past=past)
     sys.stdout.write(await once_text(app, width=width, ascii_only=chosen.ascii))
     sys.stdout.flush()
+    return 1 if app.read_frame is not None and app.read_frame.failures else 0
 
 
 @dataclass(slots=True)

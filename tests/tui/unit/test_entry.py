@@ -45,6 +45,12 @@ async def test_once_prints_incident_as_plain_text(capsys: pytest.CaptureFixture[
         assert words in text
 
 
+async def test_once_fails_when_a_part_could_not_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await print_once(FakeSource()) == 0
+    assert await print_once(FakeSource(failures={"overview": "X_DRIVER_UNAVAILABLE: away"})) == 1
+    assert "X_DRIVER_UNAVAILABLE: away" in capsys.readouterr().out
+
+
 async def test_once_says_so_when_nothing_is_stuck(capsys: pytest.CaptureFixture[str]) -> None:
     await print_once(empty_source())
     assert "Nothing is stuck. oldest ready 0.8s · 0 dead" in capsys.readouterr().out
