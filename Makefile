@@ -58,7 +58,7 @@ acceptance: wheel ## The built wheel in an environment of its own, with real pro
 	echo "$(CURDIR)" > "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im pytest -o pythonpath= tests/acceptance
 
-scenarios: $(STAMP) ## In real time: a PostgreSQL in trouble, a pooler, clocks that differ, an idle fleet. Not in CI
+scenarios: $(STAMP) ## In real time, not in CI: a PostgreSQL in trouble, a pooler, odd clocks, an idle fleet
 	$(BIN)/pytest tests/scenarios
 
 snapshots: $(STAMP) ## Draws the screens again

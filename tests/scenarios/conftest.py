@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,14 @@ from ultijobs import App
 LATE = 0.5
 """What a time may be over on a machine that has other things to do."""
 
+_FAKETIME = next(iter(sorted(Path("/usr/lib").glob("**/faketime/libfaketimeMT.so.1"))), None)
+faketime_is_missing = pytest.mark.skipif(_FAKETIME is None, reason="faketime is not installed")
+
+
+def clock(offset: str) -> dict[str, str]:
+    """The environment of a process whose wall clock is that far off."""
+    return {"LD_PRELOAD": str(_FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
 
 @dataclass
 class Ground:
@@ -32,7 +41,8 @@ class Ground:
     stage: Scene
 
     async def worker(self, name: str, **options: Any) -> WorkerProcess:
-        return await self.stage.worker(name, **{"url": self.url, "concurrency": 8, **options})
+        given: dict[str, Any] = {"url": self.url, "concurrency": 8, **options}
+        return await self.stage.worker(name, **given)
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         """Over a connection of its own, which may write whatever the server's settings say."""

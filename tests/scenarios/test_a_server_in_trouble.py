@@ -93,9 +93,7 @@ async def test_a_database_that_takes_no_writes_is_read_and_waited_for(ground: Gr
         await eventually(lambda: all(worker.lines("jobs.database.away") for worker in workers), within=20)
         with pytest.raises(DriverUnavailable, match="read-only"):
             await quick.enqueue(Ask(key="refused"))
-        for words in (["jobs", "ls"], ["jobs", "show", str(first.id)], ["tasks", "ls"], ["stats"], ["workers"]):
-            command = ground.stage.spawn("-".join(words[:2]), ["-m", "ultijobs_cli", *words, "--json"], ground.url)
-            assert await command.exit_code() == 0, command.text()
+        await every_reading_command_answers(ground, first.id, ground.url)
         await asyncio.sleep(max(0.0, until - time.monotonic()))
     finally:
         await ground.set("default_transaction_read_only", None)
@@ -105,6 +103,31 @@ async def test_a_database_that_takes_no_writes_is_read_and_waited_for(ground: Gr
     await ground.all_done(2)
     await ground.executed_once()
     calm(*workers)
+
+
+@pytest.mark.timeout(180)
+async def test_a_hot_standby_is_read_and_served_once_it_is_promoted(ground: Ground, here: App[Any]) -> None:
+    waiting = await quick.enqueue(Ask(key="waiting"))
+    standby = await asyncio.to_thread(ground.server.standby)
+    url = standby.url(ground.url.rpartition("/")[2])
+    try:
+        worker = await ground.worker("w1", url=url, ready=False)
+        await worker.said("jobs.database.away")
+        await every_reading_command_answers(ground, waiting.id, url)
+        refused = ground.stage.spawn("publish", ["-m", "ultijobs_cli", "events", "publish", "x"], url)
+        assert await refused.exit_code() == 4
+        assert "takes no writes" in refused.text()
+        assert await ground.stage.effects() == []
+        calm(worker)
+        promoted = await asyncpg.connect(url)
+        assert await promoted.fetchval("select pg_promote()")
+        await promoted.close()
+        await ground.stage.effect("end")
+        assert await worker.said("jobs.database.back")
+        worker.terminate()
+        assert await worker.exit_code() == 0
+    finally:
+        await asyncio.to_thread(standby.stop)
 
 
 @pytest.mark.timeout(180)
@@ -204,6 +227,12 @@ async def test_a_listener_that_is_killed_twenty_times_comes_back_each_time(groun
     assert max(at_once) <= 2 + LATE
     assert p95(later) <= 0.15 + LATE
     calm(worker)
+
+
+async def every_reading_command_answers(ground: Ground, job: UUID, url: str) -> None:
+    for words in (["jobs", "ls"], ["jobs", "show", str(job)], ["tasks", "ls"], ["stats"], ["workers"]):
+        command = ground.stage.spawn("-".join(words[:2]), ["-m", "ultijobs_cli", *words, "--json"], url)
+        assert await command.exit_code() == 0, command.text()
 
 
 async def take_all(ground: Ground, hogs: list[asyncpg.Connection]) -> None:

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from tests.scenarios.conftest import LATE, Ground, calm
+from tests.scenarios.conftest import LATE, Ground, calm, clock, faketime_is_missing
 from tests.scenarios.trade import waits_for_word
 from tests.support.eventually import eventually
 from tests.support.stage import Ask, quick
 from ultijobs import App
 
-LIBRARY = next(iter(sorted(Path("/usr/lib").glob("**/faketime/libfaketimeMT.so.1"))), None)
-
 pytestmark = [
-    pytest.mark.skipif(LIBRARY is None, reason="faketime is not installed"),
+    faketime_is_missing,
     pytest.mark.timeout(180),
 ]
-
-
-def clock(offset: str) -> dict[str, str]:
-    """The environment of a process whose wall clock is that far off."""
-    return {"LD_PRELOAD": str(LIBRARY), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 async def test_fast_and_slow_hosts_agree_by_the_clock_of_the_database(ground: Ground, here: App[Any]) -> None:

@@ -78,7 +78,13 @@ def secondly(occurrence: datetime) -> list[Request[Ask]]:
     return [tick.request(Ask(key=occurrence.isoformat()))]
 
 
+@task(cron="30 2 * * *", tz="Europe/Berlin")
+def nightly(occurrence: datetime) -> list[Request[Ask]]:
+    return [tick.request(Ask(key=occurrence.isoformat()))]
+
+
 JOBS = [*STAGE, one_of_many, of_three_parts, one_at_a_time, waits_for_word, in_a_third_queue, in_a_fourth_queue, tick]
 
 app = App(jobs=JOBS, lifespan=counting)
 ticking_app = App(jobs=JOBS, tasks=[secondly], lifespan=counting)
+nightly_app = App(jobs=JOBS, tasks=[nightly], lifespan=counting)

@@ -43,16 +43,23 @@ WATCHDOG = 'read -r _; kill -QUIT "$0" 2>/dev/null; sleep 2; kill -KILL "$0" 2>/
 class Server:
     """One running cluster; `url(database)` is how to reach it."""
 
-    def __init__(self, binaries: Path, user: str, **settings: str) -> None:
-        self._runner = Runner(binaries, user)
+    def __init__(self, binaries: Path, user: str, *, of: Server | None = None, **settings: str) -> None:
+        """With `of` it is a hot standby of that one."""
+        self._runner, self._user = Runner(binaries, user), user
         self._settings = SETTINGS | settings
+        self.environment: dict[str, str] = {}
+        """What its next start adds to the environment."""
         self._root = Path(tempfile.mkdtemp(prefix="ultijobs-tests-", dir=roomy_memory()))
         self._root.chmod(0o755)
         self._data = self._root / "data"
         self.port = free_port()
         self._runner.own(self._data)
-        initdb = ("--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres", "-D", str(self._data))
-        self._runner.run("initdb", *initdb)
+        place = ("--no-sync", "-U", "postgres", "-D", str(self._data))
+        if of is None:
+            self._runner.run("initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", *place)
+        else:
+            primary = ("-h", "127.0.0.1", "-p", str(of.port), "--write-recovery-conf", "--checkpoint=fast")
+            self._runner.run("pg_basebackup", *primary, *place)
         self._log = (self._root / "log").open("wb")
         self._template: str | None = None
         self.start()
@@ -67,6 +74,7 @@ class Server:
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
+            env={**os.environ, **self.environment},
             **self._runner.identity(),
         )
         self._watchdog = subprocess.Popen(
@@ -82,6 +90,10 @@ class Server:
     def said(self) -> str:
         """The server's own log so far."""
         return (self._root / "log").read_text(errors="replace")
+
+    def standby(self) -> Server:
+        """A hot standby on the same machine, with the same settings."""
+        return Server(self._runner.binaries, self._user, of=self, **self._settings)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
