@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.contract.harness import Harness
-from tests.contract.moves import LEASE, SECOND, end, job, put, renew, row, take, take_one
+from tests.contract.moves import LEASE, SECOND, end, job, put, renew, retry, row, take, take_one
 from ultijobs._queue.lanes import lane_of
-from ultijobs._queue.records import Allowance, Beat, ClaimAsk, ClaimedJob, Outcome
+from ultijobs._queue.records import Allowance, Beat, ClaimAsk, ClaimedJob, HeldSlot, Outcome
 
 CAPS = {"charge": 2}
 
@@ -120,12 +121,39 @@ async def test_a_settlement_that_comes_twice_frees_one_slot_once(harness: Harnes
     assert [slot.job_id for slot in await harness.driver.inspect.slots("charge")] == [second.id]
 
 
-async def test_a_cancelled_holder_gives_its_slot_up(harness: Harness) -> None:
+async def test_a_cancelled_holder_keeps_its_slot_until_its_body_has_ended(harness: Harness) -> None:
     await put_capped(harness, 2)
     (first,) = await claim(harness, caps={"charge": 1})
     await harness.driver.cancel([first.id])
+    assert await claim(harness, caps={"charge": 1}) == []
+    slot = HeldSlot(first.id, first.lease_no, first.queue)
+    assert await harness.driver.let_go([slot, replace(slot, lease_no=first.lease_no + 100)]) == [True, False]
+    assert await harness.driver.let_go([slot]) == [False]
     (second,) = await claim(harness, caps={"charge": 1})
     assert second.id != first.id
+
+
+async def test_a_slot_that_a_cancelled_holder_never_lets_go_is_free_when_its_lease_is_over(harness: Harness) -> None:
+    await put_capped(harness, 2)
+    (first,) = await claim(harness, caps={"charge": 1})
+    await harness.driver.cancel([first.id])
+    await harness.driver.reap([])
+    assert await claim(harness, caps={"charge": 1}) == []
+    await harness.advance(LEASE + SECOND)
+    assert (await harness.driver.attention()).lapsed
+    assert await harness.driver.reap([]) == []
+    (second,) = await claim(harness, caps={"charge": 1})
+    assert second.id != first.id
+
+
+async def test_a_cancelled_holder_that_is_retried_takes_a_slot_of_its_own(harness: Harness) -> None:
+    await put_capped(harness, 1)
+    (first,) = await claim(harness, caps=CAPS)
+    await harness.driver.cancel([first.id])
+    await retry(harness, [first.id])
+    (again,) = await claim(harness, caps=CAPS)
+    assert await harness.driver.let_go([HeldSlot(first.id, first.lease_no, first.queue)]) == [True]
+    assert [slot.job_id for slot in await harness.driver.inspect.slots("charge")] == [again.id]
 
 
 async def test_a_slot_is_kept_by_renewals_and_free_when_the_lease_lapses(harness: Harness) -> None:

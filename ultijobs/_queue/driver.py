@@ -25,6 +25,7 @@ from ultijobs._queue.records import (
     ClaimedJob,
     CrashPolicy,
     Enqueued,
+    HeldSlot,
     NewJob,
     Reaped,
     RequeueAsk,
@@ -246,7 +247,17 @@ class Driver(Protocol):
     async def cancel(
         self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
     ) -> list[ActResult]:
-        """Live rows become `cancelled` at once; a running one is fenced and its worker told."""
+        """Live rows become `cancelled` at once; a running one is fenced and its worker told.
+
+        A slot of the fleet that it held is kept for its body until `let_go`.
+        """
+        ...
+
+    async def let_go(self, slots: Sequence[HeldSlot]) -> list[bool]:
+        """Frees slots that jobs which were cancelled still hold, as their bodies have ended; True for each it freed.
+
+        A slot that nobody lets go is free once the lease of its claim has ended and `reap` has been called.
+        """
         ...
 
     async def pause(self, queue: str, *, actor: str, reason: str | None, duration: timedelta | None) -> bool:

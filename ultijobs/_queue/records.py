@@ -165,6 +165,15 @@ class ClaimAsk:
     """Queues whose lanes take turns."""
 
 
+@dataclass(frozen=True, slots=True)
+class HeldSlot:
+    """A slot of the fleet, by the claim that took it."""
+
+    job_id: UUID
+    lease_no: int
+    queue: str
+
+
 # Not frozen, as what is made for each job and step: setting the fields would cost more than all else a claim costs.
 @dataclass(slots=True)
 class ClaimedJob:

@@ -34,6 +34,7 @@ from ultijobs._worker.reaper import Reaper
 from ultijobs._worker.rounds import Rounds
 from ultijobs._worker.settings import Settings
 from ultijobs._worker.settle import Settler
+from ultijobs._worker.slots import KeptSlots
 from ultijobs._worker.steps import CoalescedSteps
 from ultijobs._worker.tally import Tally
 from ultijobs._worker.watch import LoopWatch
@@ -75,6 +76,7 @@ class Crew:
         self.roster = Roster()
         self.tally = Tally(metrics, identity.queues)
         self._metrics = metrics
+        self._kept_slots = KeptSlots(driver, trouble, self._slots_free)
         self._losses = Losses(driver.telemetry, self.tally, trouble, identity.worker_id)
         loop = asyncio.get_running_loop()
         self.watch = LoopWatch(self.roster, identity.worker_id, loop, threading.get_ident())
@@ -209,6 +211,7 @@ class Crew:
     async def close(self) -> None:
         await self.steps.close()
         await self.settler.close()
+        await self._kept_slots.close()
         await self._losses.close()
 
     def _start(self, jobs: Sequence[ClaimedJob], ends: float) -> None:
@@ -275,6 +278,9 @@ class Crew:
         self._metrics.add(series.EVENTS_DELIVERED, by=runs)
         self.claimer.hint()
 
+    def _slots_free(self) -> None:
+        self.claimer.hint()
+
     def _limit_met(self) -> None:
         self.heartbeat.hurry()
 
@@ -285,6 +291,8 @@ class Crew:
             self.claimer.hold(Hold.LEASES)
 
     def _ended(self, flight: Flight, outcome: Outcome, settlement: Settlement | None) -> None:
+        if outcome is Outcome.CANCELLED:
+            self._kept_slots.ended(flight)
         if self._observer is not None:
             executed, replayed = flight.body.steps
             self._observer(Ended(flight.job, outcome, settlement, flight.body.error, executed, replayed))

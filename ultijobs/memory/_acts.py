@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk, SignalKind, StepRecord, StepStatus
+from ultijobs._queue.records import (
+    ActResult,
+    HeldSlot,
+    JobState,
+    Outcome,
+    RequeueAsk,
+    SignalKind,
+    StepRecord,
+    StepStatus,
+)
 from ultijobs.errors import Invariant
 from ultijobs.memory._rows import Row
 from ultijobs.memory._steps import drop_step, steps_of
 from ultijobs.memory._store import Store
 
-__all__ = ["cancel", "requeue"]
+__all__ = ["cancel", "let_go", "requeue"]
 
 _STOPPED = frozenset({"dead", "failed", "cancelled"})
 
@@ -110,12 +119,20 @@ def _cancel(store: Store, id: UUID, reason: str | None, tenant: str | None, now:
     if row.moves:
         return _refused(id, "X_JOB_MOVED", f"job {id} is {row.cancel_reason}: finish that move, and cancel it there")
     if row.lease_until is not None:
+        store.slots.keep(row, row.lease_until)
         store.record_attempt(row, Outcome.CANCELLED, now, worker_id=row.worker_id, error=reason)
         store.signals.send(SignalKind.CANCEL, str(id))
     row.cancel_reason = reason
     row.worker_id = None
     store.finish(row, JobState.CANCELLED, now)
     return ActResult(id, done=True)
+
+
+def let_go(store: Store, slot: HeldSlot) -> bool:
+    freed = store.slots.let_go(slot.job_id, slot.lease_no)
+    if freed:
+        store.signals.send(SignalKind.QUEUE, slot.queue)
+    return freed
 
 
 def _visible(store: Store, id: UUID, tenant: str | None) -> Row | None:

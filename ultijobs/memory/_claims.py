@@ -83,7 +83,8 @@ def _may_be_held(lane: str, tenants: Allowance | None) -> bool:
 
 def any_lapsed(store: Store) -> bool:
     now = store.now()
-    return any(_lapsed(row, now) or row.state == "delayed" for row in store.jobs.values()) or bool(_orphaned(store))
+    rows = any(_lapsed(row, now) or row.state == "delayed" for row in store.jobs.values())
+    return rows or bool(_orphaned(store)) or store.slots.any_over(now)
 
 
 def file(store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
@@ -105,6 +106,7 @@ def reap(store: Store, policies: Mapping[str, CrashPolicy], limit: int) -> list[
     reaped = [_end_claim(store, row, policies.get(row.name), now) for row in nsmallest(limit, lapsed, key=_by_lapse)]
     for ahead in _orphaned(store):
         store.free_twins(ahead, now)
+    store.slots.sweep(now)
     for row in [row for row in store.jobs.values() if row.state == "delayed"]:
         _make_ready(store, row, now)
     return reaped

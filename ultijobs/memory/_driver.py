@@ -17,6 +17,7 @@ from ultijobs._queue.records import (
     ClaimedJob,
     CrashPolicy,
     Enqueued,
+    HeldSlot,
     NewJob,
     Reaped,
     RequeueAsk,
@@ -174,6 +175,10 @@ class MemoryDriver:
     ) -> list[ActResult]:
         with self._store.lock:
             return _acts.cancel(self._store, ids, reason, tenant)
+
+    async def let_go(self, slots: Sequence[HeldSlot]) -> list[bool]:
+        with self._store.lock:
+            return [_acts.let_go(self._store, slot) for slot in slots]
 
     async def pause(self, queue: str, *, actor: str, reason: str | None, duration: timedelta | None) -> bool:
         with self._store.lock:

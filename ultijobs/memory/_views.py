@@ -87,7 +87,7 @@ def _no_slot(store: Store, row: Row) -> bool:
         return False
     declared = store.catalog.get(("job", name))
     cap = None if declared is None else declared.declaration.get("concurrency")
-    return len(store.slots.holders(name)) >= max(1, cap if isinstance(cap, int) else store.slots.made(name))
+    return store.slots.taken(name) >= max(1, cap if isinstance(cap, int) else store.slots.made(name))
 
 
 def _limit(worker: Worker, tenant: str | None, now: datetime) -> WaitingOn | None:

@@ -10,7 +10,6 @@ from ultijobs._queue.records import ActResult
 from ultijobs.errors import JobMoved, JobNotCancellable, JobUnknown
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
-from ultijobs.postgres.slots import letting_go
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:
@@ -49,12 +48,11 @@ tried as (
 freed as (
   update {{schema}}.x_jobs j set behind = null, run_at = greatest(j.run_at, now()), updated_at = now()
    where j.behind = any(array(select d.id from d)) and j.id <> all($1::uuid[]) returning j.queue),
-{letting_go("d")},
 told as materialized (
   select pg_catalog.pg_notify('{{channel}}', x.word)::text
     from (select 'c:' || d.id as word from d where d.lease_until is not null
           union select 'q:' || f.queue from freed f) x)
-select m.id, (select count(*) from told) + (select count(said) from next_one) as told from moved m"""
+select m.id, (select count(*) from told) as told from moved m"""
 
 STATES: Final = """\
 select j.id, case when j.cancel_reason is not null and j.state in ('ready', 'suspended') then j.cancel_reason

@@ -16,6 +16,7 @@ from ultijobs._queue.records import (
     ClaimedJob,
     CrashPolicy,
     Enqueued,
+    HeldSlot,
     NewJob,
     Reaped,
     RequeueAsk,
@@ -49,6 +50,7 @@ from ultijobs.postgres.requeue import requeue
 from ultijobs.postgres.retention import PostgresRetention
 from ultijobs.postgres.schedule import PostgresSchedule
 from ultijobs.postgres.settlements import settle
+from ultijobs.postgres.slots import let_go
 from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
 from ultijobs.postgres.tables import Tables
@@ -212,6 +214,9 @@ class PostgresDriver:
         self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
     ) -> list[ActResult]:
         return await cancel(self._control, self._sql, ids, reason, tenant)
+
+    async def let_go(self, slots: Sequence[HeldSlot]) -> list[bool]:
+        return await let_go(self._control, self._sql, slots)
 
     async def pause(self, queue: str, *, actor: str, reason: str | None, duration: timedelta | None) -> bool:
         return await queues.pause(self._control, self._sql, queue, actor, reason, duration)

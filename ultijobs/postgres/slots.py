@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ultijobs._queue.lanes import slots_lane
+from ultijobs._queue.records import HeldSlot
 from ultijobs._queue.views import SlotRow
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["HOLDERS", "LEFT_BEHIND", "MAKE", "STRAYS", "SlotMaker", "holders", "letting_go"]
+__all__ = ["HOLDERS", "LEFT_BEHIND", "LET_GO", "MAKE", "STRAYS", "SlotMaker", "holders", "let_go", "letting_go"]
 
 _KNOWN_FOR: Final = 60.0
 _HEAD: Final = 20
@@ -24,6 +25,16 @@ select l.lane, g.slot from unnest($1::text[], $2::int[]) l(lane, size)
  cross join lateral generate_series(0, l.size - 1) g(slot)
  where not exists (select from {schema}.x_job_slots s where s.lane = l.lane and s.slot = l.size - 1)
 on conflict do nothing"""
+
+# Who was cancelled has left x_jobs; the slot names its claim until the body has ended.
+LET_GO: Final = """\
+with freed as (
+  update {schema}.x_job_slots s set job_id = null, lease_no = null, expires_at = null
+    from unnest($1::uuid[], $2::bigint[], $3::text[]) t(job_id, lease_no, queue)
+   where s.job_id = t.job_id and s.lease_no = t.lease_no returning t.job_id, t.lease_no, t.queue),
+told as materialized (
+  select pg_catalog.pg_notify('{channel}', 'q:' || q.queue)::text as said from (select distinct f.queue from freed f) q)
+select f.job_id, f.lease_no from freed f where (select count(*) from told) > 0"""
 
 HOLDERS: Final = """\
 select s.slot, s.job_id, j.worker_id, j.started_at, j.lease_until
@@ -91,6 +102,18 @@ class SlotMaker:
     def _is_made(self, name: str, size: int, now: float) -> bool:
         made, at = self._made.get(name, (0, now))
         return made >= size and now - at < _KNOWN_FOR
+
+
+async def let_go(links: Links, sql: Sql, slots: Sequence[HeldSlot]) -> list[bool]:
+    """See `Driver.let_go`."""
+    rows = await links.fetch(
+        sql(LET_GO),
+        [slot.job_id for slot in slots],
+        [slot.lease_no for slot in slots],
+        [slot.queue for slot in slots],
+    )
+    freed = {(row["job_id"], row["lease_no"]) for row in rows}
+    return [(slot.job_id, slot.lease_no) in freed for slot in slots]
 
 
 async def holders(links: Links, sql: Sql, name: str, limit: int) -> list[SlotRow]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import Beat, Outcome, SignalKind
+from ultijobs._queue.records import Beat, HeldSlot, Outcome, SignalKind
 from ultijobs.postgres import PostgresDriver
 
 CAP = 5
@@ -53,6 +53,7 @@ async def test_however_many_claim_at_once_a_cap_holds_and_no_slot_is_lost(driver
             random.shuffle(jobs)
             for one in jobs:
                 await driver.settle([settlement(one, random.choice(ends), lane=one.lane)])
+                await driver.let_go([HeldSlot(one.id, one.lease_no, one.queue)])
             await asyncio.sleep(0 if jobs else 0.005)
         await link.close()
 

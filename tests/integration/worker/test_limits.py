@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -69,6 +70,15 @@ async def alone(input: Ask) -> None:
     await seen.run("alone", input.seconds)
 
 
+@job(Ask, idempotency_key=key, tenant="none", concurrency=1)
+async def stubborn(input: Ask) -> None:
+    """Takes its time to end, whoever cancels it."""
+    ending = asyncio.create_task(seen.run("stubborn", input.seconds))
+    while not ending.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([ending])
+
+
 @job(Ask, idempotency_key=key, tenant="none", queue="mail")
 async def mail(input: Ask) -> None:
     await seen.run("mail", input.seconds)
@@ -80,7 +90,7 @@ def made(request: pytest.FixtureRequest) -> Callable[..., App[Any]]:
     driver = MemoryDriver() if request.param == "memory" else request.getfixturevalue("pg_url")
 
     def make(**limits: Any) -> App[Any]:
-        return App(jobs=[serve, alone, mail], driver=driver, limits=Limits(**limits))
+        return App(jobs=[serve, alone, stubborn, mail], driver=driver, limits=Limits(**limits))
 
     return make
 
@@ -108,6 +118,20 @@ async def test_a_capped_job_holds_up_nobody_and_follows_at_once_when_its_slot_is
             assert len(seen.times("alone")) < 8
             await eventually(lambda: len(seen.times("alone")) == 8, within=15)
         assert seen.most["alone"] == 1
+
+
+async def test_a_cancelled_job_keeps_its_slot_in_the_fleet_until_its_body_has_ended(made):
+    async with made() as app:
+        first = await app.enqueue(stubborn, Ask(n=0, seconds=1.0))
+        async with working(app), working(app, name="w2"):
+            await eventually(lambda: seen.now["stubborn"] == 1)
+            await app.enqueue(stubborn, Ask(n=1))
+            (done,) = await app.driver.cancel([first.id])
+            assert done.done
+            await eventually(lambda: len(seen.times("stubborn")) == 2)
+        assert seen.most["stubborn"] == 1
+        began, followed = seen.times("stubborn")
+        assert followed - began < 2.5, "let go by the body's end, not by the lease's"
 
 
 async def test_a_rate_lets_the_next_start_as_soon_as_its_window_allows(made):
