@@ -7,6 +7,7 @@ that follows. Batches grow by themselves under load.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import random
 from collections import deque
@@ -108,8 +109,12 @@ class Coalescer(Generic[T, R]):
             self._idle.clear()
             await self._idle.wait()
 
-    async def close(self) -> None:
-        """Gives up what is pending: every item without an answer gets a `CancelledError`."""
+    async def close(self, *, within: float = 0.0) -> None:
+        """Gives up what is not answered `within` so many seconds: each such item gets a `CancelledError`."""
+        if within:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self.drained()
         self._closed = True
         flights = list(self._flights)
         for flight in flights:

@@ -152,6 +152,23 @@ async def test_close_leaves_nobody_waiting():
     assert coalescer.pending == 0
 
 
+async def test_a_close_waits_for_what_is_answered_in_time_and_gives_up_the_rest():
+    async def send(items: Sequence[int]) -> list[int]:
+        if 2 in items:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        return list(items)
+
+    quick, stuck = Coalescer(send), Coalescer(send)
+    answered, given_up = asyncio.create_task(quick.ask(1)), asyncio.create_task(stuck.ask(2))
+    await asyncio.sleep(0)
+    await quick.close(within=30)
+    await stuck.close(within=0.01)
+    assert await answered == 1
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+
+
 async def test_an_asker_that_is_cancelled_does_not_take_its_item_back():
     sent: list[int] = []
 

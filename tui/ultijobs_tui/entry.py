@@ -181,6 +181,7 @@ def _told_to_leave(app: Cockpit) -> Generator[None]:
         for number in signals:
             loop.add_signal_handler(number, app.exit, 0)
     except (NotImplementedError, RuntimeError, ValueError):
+        # Windows, and a loop outside of the main thread, hear no signals: there the terminal alone says when to leave.
         signals = []
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from ultijobs._backfill.counting import counted
@@ -76,7 +75,8 @@ class Sweep:
         """
         await self._foresee()
         before: int | None = None
-        for anew in count():
+        anew = 0
+        while True:
             found = await self._to_the_end()
             if self._handle.count is None:
                 return None
@@ -92,9 +92,9 @@ class Sweep:
                 return left
             before = left
             self._cursor, self._last = None, None
+            anew += 1
             self._sweep += 1
             await self._mark(left)
-        raise AssertionError  # pragma: no cover - the count above has no end
 
     async def _to_the_end(self) -> int:
         """How many rows were found and handled on the way."""

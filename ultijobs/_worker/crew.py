@@ -76,7 +76,6 @@ class Crew:
         self.roster = Roster()
         self.tally = Tally(metrics, identity.queues)
         self._metrics = metrics
-        self._kept_slots = KeptSlots(driver, trouble, self._slots_free)
         self._losses = Losses(driver.telemetry, self.tally, trouble, identity.worker_id)
         loop = asyncio.get_running_loop()
         self.watch = LoopWatch(self.roster, identity.worker_id, loop, threading.get_ident())
@@ -108,6 +107,7 @@ class Crew:
             start=self._start,
             on_limit=self._limit_met,
         )
+        self._kept_slots = KeptSlots(driver, trouble, let_go=self.claimer.hint)
         self.reaper = Reaper(
             driver,
             crash_policies(self._handlers.values()),
@@ -276,9 +276,6 @@ class Crew:
 
     def _woken(self, runs: int) -> None:
         self._metrics.add(series.EVENTS_DELIVERED, by=runs)
-        self.claimer.hint()
-
-    def _slots_free(self) -> None:
         self.claimer.hint()
 
     def _limit_met(self) -> None:

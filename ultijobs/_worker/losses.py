@@ -75,10 +75,7 @@ class Losses:
 
     async def close(self) -> None:
         """Tells what is left, if the database answers at once."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORD_WITHIN):
-                await self._notes.drained()
-        await self._notes.close()
+        await self._notes.close(within=LAST_WORD_WITHIN)
 
     def _note(self, flight: Flight) -> None:
         job = flight.job

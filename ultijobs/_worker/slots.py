@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final
 
@@ -42,10 +40,7 @@ class KeptSlots:
 
     async def close(self) -> None:
         """Lets go what is left, if the database answers at once."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORD_WITHIN):
-                await self._ended.drained()
-        await self._ended.close()
+        await self._ended.close(within=LAST_WORD_WITHIN)
 
     def _answered(self, free: bool | BaseException) -> None:
         if free is True:
