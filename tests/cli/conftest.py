@@ -14,17 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ultijobs._ids import new_id
-from ultijobs._queue.records import (
-    ClaimAsk,
-    ClaimedJob,
-    NewJob,
-    Outcome,
-    Settlement,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    StopReason,
-)
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob, Settlement
+from ultijobs._queue.records import NewJob, Outcome, StopReason
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.inspection import inspector
 from ultijobs.memory import MemoryDriver
 from ultijobs_cli.app import app

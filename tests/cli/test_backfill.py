@@ -17,7 +17,9 @@ from tests.cli.conftest import Answer, Cli, Seeds
 from tests.contract.test_backfills import mark, start
 from tests.support.servers import blocking
 from ultijobs import Worker
-from ultijobs._queue.records import CatalogEntry, ClaimedJob, Outcome
+from ultijobs._queue.claims import ClaimedJob
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.inspection import Inspector
 
 APP = """

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from tests.cli.conftest import Cli, Seeds
-from ultijobs._queue.records import StepKind, StepStatus, StepWrite
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.inspection import Outcome
 
 

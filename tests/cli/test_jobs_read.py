@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from tests.cli.conftest import Cli, Seeds
-from ultijobs._queue.records import CatalogEntry, ClaimAsk
+from ultijobs._queue.claims import ClaimAsk
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.inspection import JobState, Outcome
 
 ROW = {

@@ -8,7 +8,8 @@ import pytest
 
 from tests.cli.conftest import Cli, Seeds
 from ultijobs import Retention
-from ultijobs._queue.records import CatalogEntry, Outcome
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._retention.declared import declared
 
 SHORT = Retention(done="1h", cancelled="1h", dead="2d")

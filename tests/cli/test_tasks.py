@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, Seeds
-from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.schedule import Arming
+from ultijobs._queue.telling import CatalogEntry
 
 APP = """
 from datetime import datetime

@@ -12,8 +12,8 @@ from uuid import UUID
 import asyncpg
 
 from tests.contract.recording import Calls, recorded
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import ClaimedJob
 from ultijobs.memory import MemoryDriver
 from ultijobs.postgres import PostgresDriver
 

@@ -10,24 +10,9 @@ from uuid import UUID
 
 from tests.contract.harness import Harness
 from ultijobs._ids import new_id
-from ultijobs._queue.records import (
-    Beat,
-    BeatAnswer,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    JobState,
-    NewJob,
-    Outcome,
-    RequeueAsk,
-    Settlement,
-    StepAnswer,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    StopReason,
-    Verdict,
-)
+from ultijobs._queue.claims import Beat, BeatAnswer, ClaimAsk, ClaimedJob, CrashPolicy, Settlement, Verdict
+from ultijobs._queue.records import JobState, NewJob, Outcome, RequeueAsk, StopReason
+from ultijobs._queue.steps import StepAnswer, StepKind, StepStatus, StepWrite
 from ultijobs._queue.views import JobRow
 
 SECOND = timedelta(seconds=1)

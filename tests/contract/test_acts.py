@@ -24,7 +24,8 @@ from tests.contract.moves import (
     take_one,
 )
 from ultijobs._ids import new_id
-from ultijobs._queue.records import LIVE, JobState, Outcome, RequeueAsk, StepStatus, UniqueMode
+from ultijobs._queue.records import LIVE, JobState, Outcome, RequeueAsk, UniqueMode
+from ultijobs._queue.steps import StepStatus
 
 HOUR = timedelta(hours=1)
 STOPPED = [JobState.DEAD, JobState.FAILED, JobState.CANCELLED]

@@ -12,7 +12,8 @@ from tests.contract.harness import Harness
 from tests.contract.moves import POLICY, end, put, put_and_take, row, take_one
 from tests.contract.test_backfills import KEYED, NAME, begun, mark, start
 from ultijobs._queue.backfills import PassStatus
-from ultijobs._queue.records import CatalogEntry, Outcome
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import Count
 from ultijobs.errors import BackfillUnknown, Invariant
 from ultijobs.inspection import Action, BackfillRow, BackfillState, Inspector, Target

@@ -12,7 +12,8 @@ from tests.contract.harness import Harness
 from tests.contract.moves import POLICY, end, put, put_and_take, retry, row, take_one
 from ultijobs._ids import new_id
 from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed
-from ultijobs._queue.records import ClaimedJob, JobState, Outcome
+from ultijobs._queue.claims import ClaimedJob
+from ultijobs._queue.records import JobState, Outcome
 
 NAME = "fill"
 KEYED = {"idempotency_key": NAME}

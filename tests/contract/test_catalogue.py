@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.harness import Harness
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 
 
 async def test_declarations_are_kept_by_kind_and_name(harness: Harness) -> None:

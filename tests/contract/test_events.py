@@ -15,8 +15,11 @@ from tests.contract.harness import Harness
 from tests.contract.moves import SECOND, end, put, put_and_take, record, retry, row, step, take, take_one
 from tests.support.eventually import eventually
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.events import Look, NewEvent, Seen, Sight
-from ultijobs._queue.records import ClaimedJob, JobState, Outcome, Signal, SignalKind, StepKind, StepStatus
+from ultijobs._queue.records import JobState, Outcome
+from ultijobs._queue.steps import StepKind, StepStatus
+from ultijobs._queue.telling import Signal, SignalKind
 
 DAY = timedelta(days=1)
 

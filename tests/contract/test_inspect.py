@@ -22,7 +22,9 @@ from tests.contract.moves import (
     take,
 )
 from ultijobs._ids import new_id
-from ultijobs._queue.records import Beat, JobState, Outcome, StepStatus, StopReason
+from ultijobs._queue.claims import Beat
+from ultijobs._queue.records import JobState, Outcome, StopReason
+from ultijobs._queue.steps import StepStatus
 from ultijobs._queue.views import Count, Sort
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs.errors import Invariant

@@ -23,20 +23,11 @@ from tests.contract.moves import (
 )
 from tests.contract.moves import job as a_job
 from ultijobs._ids import new_id
-from ultijobs._queue.records import (
-    LIVE,
-    CatalogEntry,
-    ClaimAsk,
-    Enqueued,
-    JobState,
-    Outcome,
-    StepKind,
-    StepStatus,
-    UniqueMode,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.claims import ClaimAsk
+from ultijobs._queue.records import LIVE, Enqueued, JobState, Outcome, UniqueMode
 from ultijobs._queue.schedule import Arming
+from ultijobs._queue.steps import StepKind, StepStatus
+from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import Count, WaitingOn
 from ultijobs.errors import DeclarationUnknown, DriverUnavailable, FilterInvalid, Invariant, JobUnknown, WorkerUnknown
 from ultijobs.inspection import ANY, Action, Inspector, PlanOptions, StuckKind, Target, parse_where

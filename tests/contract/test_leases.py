@@ -23,7 +23,9 @@ from tests.contract.moves import (
     take,
     take_one,
 )
-from ultijobs._queue.records import Beat, BeatAnswer, CrashPolicy, Outcome, Progress, StepAnswer, Verdict
+from ultijobs._queue.claims import Beat, BeatAnswer, CrashPolicy, Progress, Verdict
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.steps import StepAnswer
 
 
 async def test_a_renewal_extends_the_lease_from_the_store_s_now(harness: Harness) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from tests.contract.harness import Harness
 from tests.contract.moves import LEASE, SECOND, end, job, put, renew, retry, row, take, take_one
+from ultijobs._queue.claims import Allowance, Beat, ClaimAsk, ClaimedJob, HeldSlot
 from ultijobs._queue.lanes import lane_of
-from ultijobs._queue.records import Allowance, Beat, ClaimAsk, ClaimedJob, HeldSlot, Outcome
+from ultijobs._queue.records import Outcome
 
 CAPS = {"charge": 2}
 

@@ -24,7 +24,8 @@ from tests.contract.moves import (
 from ultijobs._ids import new_id
 from ultijobs._queue.events import Look, NewEvent, Sight
 from ultijobs._queue.moving import Holding, MovedJob
-from ultijobs._queue.records import JobState, NewJob, Outcome, RequeueAsk, StepKind, StepStatus, UniqueMode
+from ultijobs._queue.records import JobState, NewJob, Outcome, RequeueAsk, UniqueMode
+from ultijobs._queue.steps import StepKind, StepStatus
 from ultijobs._queue.views import WaitingOn
 from ultijobs.memory import MemoryDriver
 

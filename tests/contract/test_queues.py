@@ -9,7 +9,8 @@ import pytest
 from tests.contract.harness import Harness
 from tests.contract.moves import end, put, put_and_take, row, stop, take, take_one
 from tests.contract.test_workers import beat
-from ultijobs._queue.records import CatalogEntry, JobState, Outcome
+from ultijobs._queue.records import JobState, Outcome
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import Count, QueueRow
 
 MINUTE = timedelta(minutes=1)

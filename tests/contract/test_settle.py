@@ -9,7 +9,8 @@ import pytest
 
 from tests.contract.harness import Harness
 from tests.contract.moves import LEASE, but, end, ending, put, put_and_take, row, take, take_one
-from ultijobs._queue.records import ClaimedJob, JobState, Outcome, Settlement, StopReason, Verdict
+from ultijobs._queue.claims import ClaimedJob, Settlement, Verdict
+from ultijobs._queue.records import JobState, Outcome, StopReason
 
 MINUTE = timedelta(minutes=1)
 ERROR = {"error_code": "shop.Declined", "error": "shop.Declined: no", "fingerprint": "7f3a", "traceback": "Traceback…"}

@@ -8,7 +8,8 @@ import pytest
 
 from tests.contract.harness import Harness
 from tests.contract.moves import LEASE, end, job, put_and_take, record, step, take, take_one
-from ultijobs._queue.records import Outcome, StepAnswer, StepKind, StepStatus
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.steps import StepAnswer, StepKind, StepStatus
 
 SECOND = timedelta(seconds=1)
 WAITS = {"kind": StepKind.WAIT, "status": StepStatus.WAITING, "output": None}

@@ -9,7 +9,8 @@ from tests.contract.harness import Harness
 from tests.contract.moves import bring_to, end, job, put, put_and_take, retry
 from tests.contract.test_workers import beat
 from tests.support.eventually import eventually
-from ultijobs._queue.records import JobState, Outcome, Signal, SignalKind, UniqueMode, WorkerOrder
+from ultijobs._queue.records import JobState, Outcome, UniqueMode
+from ultijobs._queue.telling import Signal, SignalKind, WorkerOrder
 
 DEFAULT = Signal(SignalKind.QUEUE, "default")
 

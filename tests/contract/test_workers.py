@@ -11,7 +11,7 @@ import pytest
 from tests.contract.harness import Harness
 from tests.contract.moves import put, row
 from ultijobs._ids import new_id
-from ultijobs._queue.records import WorkerBeat, WorkerOrder
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 
 SECOND = timedelta(seconds=1)
 

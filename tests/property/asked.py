@@ -7,18 +7,9 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from ultijobs._queue.records import (
-    Allowance,
-    ClaimedJob,
-    CrashPolicy,
-    Outcome,
-    Settlement,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    StopReason,
-    UniqueMode,
-)
+from ultijobs._queue.claims import Allowance, ClaimedJob, CrashPolicy, Settlement
+from ultijobs._queue.records import Outcome, StopReason, UniqueMode
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 
 NAMES = ("charge", "refund")

@@ -33,21 +33,12 @@ from tests.property.asked import (
     step_of,
 )
 from tests.property.sides import Side, differences
+from ultijobs._queue.claims import Allowance, Beat, ClaimAsk, ClaimedJob, CrashPolicy, Progress
 from ultijobs._queue.events import Look, NewEvent
 from ultijobs._queue.lanes import lane_of
-from ultijobs._queue.records import (
-    Allowance,
-    Beat,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    NewJob,
-    Outcome,
-    Progress,
-    RequeueAsk,
-    StepStatus,
-    WorkerOrder,
-)
+from ultijobs._queue.records import NewJob, Outcome, RequeueAsk
+from ultijobs._queue.steps import StepStatus
+from ultijobs._queue.telling import WorkerOrder
 from ultijobs._queue.views import SlotRow, Sort
 from ultijobs._queue.where import ANY, Where
 

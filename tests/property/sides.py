@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tests.contract.harness import Harness
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import ClaimedJob
 
 __all__ = ["Side", "differences"]
 

@@ -16,7 +16,8 @@ from tests.contract.frozen import frozen_database
 from tests.contract.harness import Harness, MemoryHarness, postgres_harness
 from tests.contract.moves import SECOND, bring_to, end, put_and_take, step
 from tests.support.servers import Server
-from ultijobs._queue.records import JobState, Outcome, StepStatus, StopReason
+from ultijobs._queue.records import JobState, Outcome, StopReason
+from ultijobs._queue.steps import StepStatus
 from ultijobs._queue.views import Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 

@@ -20,18 +20,10 @@ from ultijobs._execution.children import tracked
 from ultijobs._execution.classify import Classifier
 from ultijobs._execution.host import Host
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import ClaimedJob, Settlement, Verdict
 from ultijobs._queue.events import Look, Seen, Sight
-from ultijobs._queue.records import (
-    ClaimedJob,
-    Outcome,
-    Settlement,
-    StepAnswer,
-    StepRecord,
-    StepStatus,
-    StepWrite,
-    UniqueMode,
-    Verdict,
-)
+from ultijobs._queue.records import Outcome, UniqueMode
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepStatus, StepWrite
 from ultijobs._retry import RetryPolicy
 from ultijobs._steps.threads import Threads
 

@@ -9,7 +9,8 @@ from ultijobs import _settings
 from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.lanes import lane_of
-from ultijobs._queue.records import CatalogEntry, Enqueued, NewJob
+from ultijobs._queue.records import Enqueued, NewJob
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._retry import RetryPolicy
 from ultijobs._tracing import traceparent
 from ultijobs.errors import BackfillApplied

@@ -22,8 +22,8 @@ from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.backfills import PassRow, PassStart, PassStatus
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import ClaimedJob
 from ultijobs._retry import RetryPolicy
 from ultijobs._steps.context import Context
 from ultijobs._steps.tenancy import cross_tenant

@@ -11,8 +11,8 @@ from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.task import TaskHandle
 from ultijobs._durations import milliseconds
-from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.retention import Windows
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._retention.declared import declared
 from ultijobs._retry import RetryPolicy
 

@@ -20,7 +20,8 @@ from ultijobs._execution.failure import Failure, describe
 from ultijobs._execution.host import Handler, Host
 from ultijobs._execution.report import FailureReport, deliver
 from ultijobs._execution.spans import traced
-from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
+from ultijobs._queue.claims import Beat, ClaimedJob, Settlement, Verdict
+from ultijobs._queue.records import Outcome
 from ultijobs._steps.context import RUNNING, Context
 from ultijobs._steps.ending import contained, runs_in
 from ultijobs._steps.process import PROCESS

@@ -9,7 +9,7 @@ import inspect
 from typing import Any
 
 from ultijobs._execution.host import Handler, Host
-from ultijobs._queue.records import ClaimedJob
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._steps.context import Context
 from ultijobs._steps.ledger import Ledger
 from ultijobs._steps.recorder import Recorder

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ultijobs._execution.ending import log
-from ultijobs._queue.records import ClaimedJob
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._steps.context import RUNNING, Context
 from ultijobs._steps.ending import Contained
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from ultijobs._durations import render
 from ultijobs._log import emit
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import ClaimedJob
 from ultijobs.errors import Aborted, Draining, JobLeaseLost, JobSlotLost, JobTimeout, UltijobsError
 
 __all__ = ["Ending", "log", "over", "reason_of"]

@@ -9,7 +9,8 @@ from typing import Final, Literal
 
 from ultijobs._execution.classify import Classifier, sole, stated_wait
 from ultijobs._execution.failure import Failure, describe
-from ultijobs._queue.records import ClaimedJob, Outcome, Settlement, StopReason
+from ultijobs._queue.claims import ClaimedJob, Settlement
+from ultijobs._queue.records import Outcome, StopReason
 from ultijobs._retry import RetryPolicy
 from ultijobs.errors import RunCodeChanged
 

@@ -13,7 +13,8 @@ from uuid import UUID
 from ultijobs._execution.failure import Failure
 from ultijobs._execution.outcome import Decision
 from ultijobs._log import RateLimit, emit
-from ultijobs._queue.records import ClaimedJob, Outcome, StopReason
+from ultijobs._queue.claims import ClaimedJob
+from ultijobs._queue.records import Outcome, StopReason
 
 __all__ = ["FailureReport", "Report", "deliver"]
 

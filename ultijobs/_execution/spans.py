@@ -7,7 +7,8 @@ from typing import Protocol
 
 from ultijobs import _tracing
 from ultijobs._execution.ending import Ending
-from ultijobs._queue.records import ClaimedJob, Outcome, Settlement
+from ultijobs._queue.claims import ClaimedJob, Settlement
+from ultijobs._queue.records import Outcome
 
 __all__ = ["Traced", "traced"]
 

@@ -10,37 +10,28 @@ from uuid import UUID
 
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.backfills import BackfillStore
+from ultijobs._queue.claims import (
+    Allowance,
+    Beat,
+    BeatAnswer,
+    ClaimAsk,
+    ClaimedJob,
+    CrashPolicy,
+    HeldSlot,
+    Reaped,
+    Settlement,
+    Verdict,
+)
 from ultijobs._queue.events import EventStore
 from ultijobs._queue.health import Health
 from ultijobs._queue.moving import MoveStore
 from ultijobs._queue.outbox import OutboxStore
-from ultijobs._queue.records import (
-    ActResult,
-    Allowance,
-    AttemptRecord,
-    Beat,
-    BeatAnswer,
-    CatalogEntry,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    Enqueued,
-    HeldSlot,
-    NewJob,
-    Reaped,
-    RequeueAsk,
-    Settlement,
-    Signal,
-    StepAnswer,
-    StepRecord,
-    StepWrite,
-    Verdict,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
 from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
+from ultijobs._queue.steps import AttemptRecord, StepAnswer, StepRecord, StepWrite
 from ultijobs._queue.telemetry import TelemetryStore
+from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,

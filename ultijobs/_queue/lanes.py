@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
-from ultijobs._queue.records import ClaimAsk, ClaimedJob
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob
 
 __all__ = ["LISTED", "Division", "Round", "Stream", "Turns", "capped_name", "lane_of", "slots_lane", "tenant_of"]
 

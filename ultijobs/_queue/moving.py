@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from ultijobs._queue.records import ActResult, AttemptRecord
+from ultijobs._queue.records import ActResult
+from ultijobs._queue.steps import AttemptRecord
 
 __all__ = ["Holding", "MoveStore", "MovedEvent", "MovedJob", "MovedStep", "Place"]
 

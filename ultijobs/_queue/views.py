@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
-from ultijobs._queue.records import Progress
+from ultijobs._queue.claims import Progress
 
 __all__ = [
     "ActivityEntry",

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ultijobs._durations import LONGEST, milliseconds
-from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.retention import Windows
+from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["declared", "windows_in"]
 

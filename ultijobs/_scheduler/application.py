@@ -15,7 +15,7 @@ from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["Application", "catalogue_of", "holder"]
 

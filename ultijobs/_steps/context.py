@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ultijobs._definitions.actor import Actor
 from ultijobs._log import RESERVED
-from ultijobs._queue.records import ClaimedJob, Progress
+from ultijobs._queue.claims import ClaimedJob, Progress
 from ultijobs._steps import guard
 from ultijobs._steps.signal import StopSignal
 from ultijobs._text import clip

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from ultijobs._durations import render
-from ultijobs._queue.records import ClaimedJob, StepKind, StepStatus, StepWrite
+from ultijobs._queue.claims import ClaimedJob
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs._steps.codec import Codec
 from ultijobs._steps.context import StepScope
 from ultijobs.errors import JobTimeout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ultijobs._queue.records import StepKind, StepRecord, StepStatus
+from ultijobs._queue.steps import StepKind, StepRecord, StepStatus
 from ultijobs.errors import JobRowStatusUnknown, RunCodeChanged, StepDuplicate
 
 __all__ = ["Ledger"]

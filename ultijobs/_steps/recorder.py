@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ultijobs._log import emit
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.events import Look, Seen, Sight
-from ultijobs._queue.records import ClaimedJob, StepAnswer, StepStatus, StepWrite
+from ultijobs._queue.steps import StepAnswer, StepStatus, StepWrite
 from ultijobs._steps.executing import Executing
 from ultijobs._steps.store import Firm, StepStore
 from ultijobs._text import clip

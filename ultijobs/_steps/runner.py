@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from ultijobs._definitions.event import Event
 from ultijobs._durations import Duration, parse
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.events import Sight
-from ultijobs._queue.records import ClaimedJob, StepKind, StepRecord, StepStatus, StepWrite
+from ultijobs._queue.steps import StepKind, StepRecord, StepStatus, StepWrite
 from ultijobs._steps.codec import Codec, codec_for
 from ultijobs._steps.context import STEP, StepScope
 from ultijobs._steps.ending import contained

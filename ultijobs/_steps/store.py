@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from ultijobs._queue.events import Look, Seen
-from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 
 __all__ = ["Firm", "StepStore"]
 

@@ -17,8 +17,9 @@ from ultijobs._definitions import checks
 from ultijobs._definitions.event import Event, event_key
 from ultijobs._durations import Duration, parse, render
 from ultijobs._log import emit
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.events import Look
-from ultijobs._queue.records import ClaimedJob, StepKind, StepStatus, StepWrite
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.errors import Invariant, JobTimeout, PayloadInvalid
 
 __all__ = ["Wish", "wish_of"]

@@ -22,7 +22,7 @@ from ultijobs._execution.report import Report
 from ultijobs._log import emit
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._release import release
 from ultijobs._steps.context import Context
 from ultijobs._steps.store import StepStore

@@ -7,7 +7,7 @@ from typing import Any
 
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["Caps", "declared_caps"]
 

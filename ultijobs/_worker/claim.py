@@ -13,8 +13,8 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._coalesce import Backoff
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import ClaimAsk, ClaimedJob
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.caps import Caps
 from ultijobs._worker.due import NextDue

@@ -14,9 +14,11 @@ from ultijobs._execution.host import Handler, Host
 from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
+from ultijobs._queue.claims import ClaimedJob, Reaped, Settlement
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import ClaimedJob, Outcome, Reaped, Settlement, Signal, SignalKind, WorkerOrder
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.telling import Signal, SignalKind, WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.caps import Caps
 from ultijobs._worker.chores import Chores

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ultijobs._execution.ending import Ending
-from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, Verdict
+from ultijobs._queue.claims import Beat, ClaimedJob, Settlement, Verdict
+from ultijobs._queue.records import Outcome
 
 __all__ = ["Body", "Flight", "Phase", "Roster", "begun", "outcome_of"]
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from ultijobs._ids import new_id
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import WorkerBeat, WorkerOrder
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.claim import Claimer
 from ultijobs._worker.tally import Tally

@@ -17,7 +17,7 @@ from typing import Final
 from ultijobs._coalesce import Backoff
 from ultijobs._log import emit
 from ultijobs._queue.driver import LeaseLink
-from ultijobs._queue.records import WorkerBeat
+from ultijobs._queue.telling import WorkerBeat
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Phase, Roster

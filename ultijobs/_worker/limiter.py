@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ultijobs._definitions.bounds import Limits
-from ultijobs._queue.records import Allowance, ClaimedJob
+from ultijobs._queue.claims import Allowance, ClaimedJob
 
 __all__ = ["Limiter"]
 

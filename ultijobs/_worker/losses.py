@@ -10,7 +10,8 @@ from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._log import emit
-from ultijobs._queue.records import Outcome, Reaped
+from ultijobs._queue.claims import Reaped
+from ultijobs._queue.records import Outcome
 from ultijobs._queue.telemetry import LostClaim, TelemetryStore
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ultijobs._queue.records import ClaimedJob, Outcome, Settlement
+from ultijobs._queue.claims import ClaimedJob, Settlement
+from ultijobs._queue.records import Outcome
 
 __all__ = ["Ended", "Observer"]
 

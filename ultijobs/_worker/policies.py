@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from ultijobs._execution.host import Handler
-from ultijobs._queue.records import CatalogEntry, CrashPolicy
+from ultijobs._queue.claims import CrashPolicy
+from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["catalogue_policies", "crash_policies"]
 

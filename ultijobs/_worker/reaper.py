@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 
 from ultijobs._log import emit
+from ultijobs._queue.claims import CrashPolicy, Reaped
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CrashPolicy, JobState, Reaped
+from ultijobs._queue.records import JobState
 
 __all__ = ["Reaper"]
 

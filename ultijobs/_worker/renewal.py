@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from ultijobs._queue.claims import Beat, BeatAnswer
 from ultijobs._queue.driver import LeaseLink
-from ultijobs._queue.records import Beat, BeatAnswer
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster
 

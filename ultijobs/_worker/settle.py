@@ -11,7 +11,8 @@ from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._execution.outcome import without_texts
-from ultijobs._queue.records import Outcome, Settlement, Verdict
+from ultijobs._queue.claims import Settlement, Verdict
+from ultijobs._queue.records import Outcome
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight, Phase, Roster, outcome_of
 from ultijobs._worker.losses import Losses

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from ultijobs._coalesce import Backoff, Coalescer
+from ultijobs._queue.claims import HeldSlot
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import HeldSlot
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight
 from ultijobs.errors import DriverUnavailable

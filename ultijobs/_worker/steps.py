@@ -8,7 +8,7 @@ from uuid import UUID
 from ultijobs._coalesce import Backoff, Coalescer
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import Look, Seen, Sight
-from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Roster
 from ultijobs.errors import DriverUnavailable

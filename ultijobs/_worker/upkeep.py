@@ -12,8 +12,8 @@ from uuid import UUID
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.retention import Windows
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._retention.declared import windows_in
 from ultijobs._retention.sweeping import sweep
 from ultijobs._service.trouble import Trouble

@@ -18,7 +18,7 @@ from ultijobs._log import emit
 from ultijobs._metrics.health import Health
 from ultijobs._metrics.server import ANYWHERE, serving
 from ultijobs._outbox.relay import Relay
-from ultijobs._queue.records import WorkerOrder
+from ultijobs._queue.telling import WorkerOrder
 from ultijobs._scheduler.rounds import Rounds
 from ultijobs._service.gauges import queue_gauges
 from ultijobs._service.patience import Patience

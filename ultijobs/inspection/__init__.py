@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
 from ultijobs._queue.backfills import PassRow, PassStatus
+from ultijobs._queue.claims import Progress
 from ultijobs._queue.events import EventPage, EventRow
 from ultijobs._queue.health import Blocked, Health, Snapshot, TableHealth
 from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
-from ultijobs._queue.records import (
-    AttemptRecord,
-    CatalogEntry,
-    Enqueued,
-    JobState,
-    Outcome,
-    Progress,
-    StepRecord,
-    StepStatus,
-    StopReason,
-)
+from ultijobs._queue.records import Enqueued, JobState, Outcome, StopReason
 from ultijobs._queue.retention import Kept
 from ultijobs._queue.schedule import Leader, Slot, SlotOutcome
+from ultijobs._queue.steps import AttemptRecord, StepRecord, StepStatus
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,

@@ -8,7 +8,7 @@ from uuid import UUID
 from ultijobs._backfill.gate import Gate
 from ultijobs._queue.backfills import PassRow, PassStatus
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.inspection.applying import Actor
 from ultijobs.inspection.backfills import BackfillRow, backfill_rows
 from ultijobs.inspection.models import Plan, PlanOptions

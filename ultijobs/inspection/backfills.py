@@ -11,7 +11,7 @@ from uuid import UUID
 
 from ultijobs._queue.backfills import PassRow, PassStatus, Surveyed
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import Count
 
 __all__ = ["ALARMING", "BackfillRow", "BackfillState", "backfill_rows", "remaining_of"]

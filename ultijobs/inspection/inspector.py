@@ -18,7 +18,8 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import EventPage
 from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxState
-from ultijobs._queue.records import CatalogEntry, JobState
+from ultijobs._queue.records import JobState
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
     ActivityRow,
     Cause,

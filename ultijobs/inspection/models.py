@@ -10,7 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from ultijobs._queue.backfills import PassRow
-from ultijobs._queue.records import AttemptRecord, StepRecord
+from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.views import Cause, Count, JobRow, QueueRow, Stats, WaitingOn
 from ultijobs._queue.where import Where
 from ultijobs.inspection.starting import Forecast

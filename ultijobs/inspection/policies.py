@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import cast
 
 from ultijobs import _durations
-from ultijobs._queue.records import CatalogEntry, JobState
+from ultijobs._queue.records import JobState
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import JobRow
 from ultijobs._retry import MOST_ATTEMPTS, RetryPolicy
 from ultijobs.errors import UltijobsError

@@ -8,7 +8,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final, cast
 
-from ultijobs._queue.records import CatalogEntry, StepRecord
+from ultijobs._queue.steps import StepRecord
+from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["ALWAYS", "MASK", "patterns_of", "redact", "redact_output"]
 

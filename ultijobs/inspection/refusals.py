@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import LIVE, ActResult, StepRecord, StepStatus, UniqueMode
+from ultijobs._queue.records import LIVE, ActResult, UniqueMode
+from ultijobs._queue.steps import StepRecord, StepStatus
 from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import JobDuplicate, JobMoved, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown

@@ -12,8 +12,8 @@ from typing import Any, Final
 from ultijobs._definitions import cron
 from ultijobs._definitions.calendar import Calendar
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
 from ultijobs._queue.schedule import Leader, Slot, TaskState
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.errors import DeclarationUnknown, UltijobsError
 
 __all__ = ["Occurrence", "TaskDetail", "TaskRow", "around", "late_since", "task_detail", "task_rows"]

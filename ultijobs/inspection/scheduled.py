@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry, Enqueued
+from ultijobs._queue.records import Enqueued
 from ultijobs._queue.schedule import Leader, Slot
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.inspection.applying import Actor
 from ultijobs.inspection.firing import Ask, apply_task, run_task, task_plan
 from ultijobs.inspection.models import ActOutcome, Plan, PlanOptions

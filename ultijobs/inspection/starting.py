@@ -12,7 +12,7 @@ from ultijobs._backfill.asking import Wanted, applied, ask
 from ultijobs._backfill.gate import Gate, misplaced
 from ultijobs._connect import tables_of
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import Count
 from ultijobs.errors import BackfillApplied, BackfillRunning, BackfillUnknown, UltijobsError
 from ultijobs.inspection.backfills import BackfillRow, backfill_rows

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ultijobs._queue.records import JobState, StepRecord, StepStatus
+from ultijobs._queue.records import JobState
+from ultijobs._queue.steps import StepRecord, StepStatus
 from ultijobs._queue.views import JobRow, QueueRow, SlotRow, WaitingOn, WorkerRow
 from ultijobs.errors import JobMoved
 from ultijobs.inspection.commands import instant

@@ -6,16 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from ultijobs._queue.records import (
-    ActResult,
-    HeldSlot,
-    JobState,
-    Outcome,
-    RequeueAsk,
-    SignalKind,
-    StepRecord,
-    StepStatus,
-)
+from ultijobs._queue.claims import HeldSlot
+from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk
+from ultijobs._queue.steps import StepRecord, StepStatus
+from ultijobs._queue.telling import SignalKind
 from ultijobs.errors import Invariant
 from ultijobs.memory._rows import Row
 from ultijobs.memory._steps import drop_step, steps_of

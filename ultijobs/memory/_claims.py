@@ -7,19 +7,10 @@ from datetime import datetime, timedelta
 from heapq import nsmallest
 from uuid import UUID
 
+from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob, CrashPolicy, Reaped
 from ultijobs._queue.lanes import Division, capped_name, lane_of, tenant_of
-from ultijobs._queue.records import (
-    Allowance,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    JobState,
-    Outcome,
-    Reaped,
-    SignalKind,
-    StopReason,
-    UniqueMode,
-)
+from ultijobs._queue.records import JobState, Outcome, StopReason, UniqueMode
+from ultijobs._queue.telling import SignalKind
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
 from ultijobs.memory._waiting import Stream

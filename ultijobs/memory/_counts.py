@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from ultijobs._queue.records import JobState, Outcome, StepStatus
+from ultijobs._queue.records import JobState, Outcome
+from ultijobs._queue.steps import StepStatus
 from ultijobs._queue.views import Cause, Count, QueueRow, Stats, Tally
 from ultijobs._queue.where import Field, Where
 from ultijobs.memory._filters import matches

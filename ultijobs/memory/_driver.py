@@ -9,27 +9,10 @@ from uuid import UUID
 
 from ultijobs._clock import SYSTEM_CLOCK, Clock
 from ultijobs._queue.attention import Attention
-from ultijobs._queue.records import (
-    ActResult,
-    Allowance,
-    CatalogEntry,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    Enqueued,
-    HeldSlot,
-    NewJob,
-    Reaped,
-    RequeueAsk,
-    Settlement,
-    Signal,
-    StepAnswer,
-    StepRecord,
-    StepWrite,
-    Verdict,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob, CrashPolicy, HeldSlot, Reaped, Settlement, Verdict
+from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
+from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.memory import _acts, _claims, _operations, _settle, _steps
 from ultijobs.memory._backfills import MemoryBackfills

@@ -8,8 +8,9 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 
-from ultijobs._queue.records import Enqueued, JobState, NewJob, SignalKind, UniqueMode
+from ultijobs._queue.records import Enqueued, JobState, NewJob, UniqueMode
 from ultijobs._queue.storable import refuse_unstorable
+from ultijobs._queue.telling import SignalKind
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.memory._rows import Key, Row
 from ultijobs.memory._store import Store

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from ultijobs._queue.events import EventPage, EventRow, Look, NewEvent, Seen, Sight
-from ultijobs._queue.records import SignalKind, StepRecord, StepStatus
+from ultijobs._queue.steps import StepRecord, StepStatus
+from ultijobs._queue.telling import SignalKind
 from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._rows import Row, StoredEvent
 from ultijobs.memory._store import Store

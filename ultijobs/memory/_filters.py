@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import cast
 
-from ultijobs._queue.records import StepStatus
+from ultijobs._queue.steps import StepStatus
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store

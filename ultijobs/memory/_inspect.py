@@ -9,7 +9,8 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._queue.health import Health
-from ultijobs._queue.records import AttemptRecord, CatalogEntry, StepRecord
+from ultijobs._queue.steps import AttemptRecord, StepRecord
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
     ActivityRow,
     Cause,

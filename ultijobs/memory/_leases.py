@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ultijobs._queue.records import Beat, BeatAnswer, WorkerBeat, WorkerOrder
+from ultijobs._queue.claims import Beat, BeatAnswer
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 from ultijobs.memory import _operations
 from ultijobs.memory._fates import fate_of
 from ultijobs.memory._store import Store

@@ -10,9 +10,12 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import Progress
 from ultijobs._queue.events import EventRow
 from ultijobs._queue.moving import Holding, MovedEvent, MovedJob, MovedStep, Place
-from ultijobs._queue.records import ActResult, JobState, Progress, SignalKind, StepRecord, UniqueMode
+from ultijobs._queue.records import ActResult, JobState, UniqueMode
+from ultijobs._queue.steps import StepRecord
+from ultijobs._queue.telling import SignalKind
 from ultijobs.memory._events import deliver
 from ultijobs.memory._rows import Row, StoredEvent
 from ultijobs.memory._steps import steps_of

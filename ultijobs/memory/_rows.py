@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 from uuid import UUID
 
+from ultijobs._queue.claims import Progress
 from ultijobs._queue.events import EventRow
-from ultijobs._queue.records import JobState, Progress, UniqueMode, WorkerBeat, WorkerOrder
+from ultijobs._queue.records import JobState, UniqueMode
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 
 __all__ = ["LIVE_STATES", "Key", "Pause", "Row", "StoredEvent", "Worker", "gone"]
 

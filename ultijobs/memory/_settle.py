@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ultijobs._queue.claims import Settlement, Verdict
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import JobState, Outcome, Settlement, SignalKind, Verdict
+from ultijobs._queue.records import JobState, Outcome
+from ultijobs._queue.telling import SignalKind
 from ultijobs.memory._fates import fate_of
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 
-from ultijobs._queue.records import Signal, SignalKind
+from ultijobs._queue.telling import Signal, SignalKind
 
 __all__ = ["Signals"]
 

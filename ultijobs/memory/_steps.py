@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from ultijobs._queue.records import StepAnswer, StepRecord, StepStatus, StepWrite
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepStatus, StepWrite
 from ultijobs.memory._store import Store
 
 __all__ = ["drop_step", "load_steps", "record_steps", "steps_of"]

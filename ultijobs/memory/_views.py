@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import StepStatus
+from ultijobs._queue.steps import StepStatus
 from ultijobs._queue.views import JobRow, LeaseRow, WaitingOn, WorkerRow
 from ultijobs.memory._rows import Row, Worker, gone
 from ultijobs.memory._store import Store

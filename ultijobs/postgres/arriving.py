@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ultijobs._queue.moving import MovedJob, MovedStep
-from ultijobs._queue.records import ActResult, AttemptRecord
+from ultijobs._queue.records import ActResult
+from ultijobs._queue.steps import AttemptRecord
 from ultijobs.errors import DriverUnavailable, JobDuplicate
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.moved_rows import (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from ultijobs._queue.records import CatalogEntry
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import catalog_entry
 from ultijobs.postgres.sql import Sql

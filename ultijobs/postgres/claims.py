@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob
 from ultijobs._queue.lanes import Division, Round, Turns, capped_name, tenant_of
-from ultijobs._queue.records import Allowance, ClaimAsk, ClaimedJob, UniqueMode
+from ultijobs._queue.records import UniqueMode
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.slots import SlotMaker
 from ultijobs.postgres.sql import Sql

@@ -8,27 +8,10 @@ from datetime import timedelta
 from uuid import UUID
 
 from ultijobs._queue.attention import Attention
-from ultijobs._queue.records import (
-    ActResult,
-    Allowance,
-    CatalogEntry,
-    ClaimAsk,
-    ClaimedJob,
-    CrashPolicy,
-    Enqueued,
-    HeldSlot,
-    NewJob,
-    Reaped,
-    RequeueAsk,
-    Settlement,
-    Signal,
-    StepAnswer,
-    StepRecord,
-    StepWrite,
-    Verdict,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob, CrashPolicy, HeldSlot, Reaped, Settlement, Verdict
+from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
+from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import ActivityEntry
 from ultijobs.postgres import activity, catalog, filing, history, queues, workers
 from ultijobs.postgres.attention import attention

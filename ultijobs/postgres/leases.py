@@ -9,17 +9,10 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from ultijobs._queue.claims import Beat, BeatAnswer, CrashPolicy, Progress, Reaped
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import (
-    Beat,
-    BeatAnswer,
-    CrashPolicy,
-    JobState,
-    Progress,
-    Reaped,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.records import JobState
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 from ultijobs.postgres import workers
 from ultijobs.postgres.fates import fates
 from ultijobs.postgres.links import Links

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from ultijobs._queue.records import Signal, SignalKind
+from ultijobs._queue.telling import Signal, SignalKind
 from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.faults import is_away
 from ultijobs.postgres.place import Place

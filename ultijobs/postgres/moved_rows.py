@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ultijobs._queue.moving import MovedEvent, MovedJob, MovedStep
-from ultijobs._queue.records import AttemptRecord
+from ultijobs._queue.steps import AttemptRecord
 from ultijobs.postgres.rows import in_time
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from ultijobs._queue.records import AttemptRecord, StepRecord
+from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.views import JobRow, LeaseRow
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import ATTEMPT, JOB, STEP, attempt_record, job_row, lease_row, step_record

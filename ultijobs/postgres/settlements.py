@@ -10,8 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from ultijobs._queue.claims import Settlement, Verdict
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.records import Outcome, Settlement, UniqueMode, Verdict
+from ultijobs._queue.records import Outcome, UniqueMode
 from ultijobs.postgres.fates import fates
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.slots import letting_go

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ultijobs._queue.claims import HeldSlot
 from ultijobs._queue.lanes import slots_lane
-from ultijobs._queue.records import HeldSlot
 from ultijobs._queue.views import SlotRow
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql

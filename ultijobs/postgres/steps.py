@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from ultijobs._queue.records import StepAnswer, StepRecord, StepWrite
+from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from ultijobs._queue.records import WorkerBeat, WorkerOrder
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 from ultijobs._queue.views import WorkerRow
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import worker_row

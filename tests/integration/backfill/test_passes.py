@@ -16,7 +16,8 @@ from ultijobs import App, BatchSource, Context, Limits, RetryPolicy, Worker, bac
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._ids import new_id
 from ultijobs._metrics import series
-from ultijobs._queue.records import NewJob, WorkerOrder
+from ultijobs._queue.records import NewJob
+from ultijobs._queue.telling import WorkerOrder
 from ultijobs._queue.views import Count
 from ultijobs.errors import BackfillApplied, DriverUnavailable, Invariant
 from ultijobs.inspection import Inspector

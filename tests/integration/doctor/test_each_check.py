@@ -16,8 +16,9 @@ import pytest
 from tests.support.eventually import eventually
 from ultijobs._clock import SystemClock
 from ultijobs._ids import new_id
-from ultijobs._queue.records import NewJob, WorkerBeat
+from ultijobs._queue.records import NewJob
 from ultijobs._queue.schedule import Arming
+from ultijobs._queue.telling import WorkerBeat
 from ultijobs.errors import DriverUnavailable
 from ultijobs.inspection.doctor import CHECKS, Diagnosis, Thresholds, diagnose, examine
 from ultijobs.inspection.doctor.facts import gather

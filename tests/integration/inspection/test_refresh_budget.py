@@ -11,7 +11,8 @@ import asyncpg
 import pytest
 
 from ultijobs._ids import new_id
-from ultijobs._queue.records import ClaimAsk, NewJob
+from ultijobs._queue.claims import ClaimAsk
+from ultijobs._queue.records import NewJob
 from ultijobs.errors import DriverUnavailable
 from ultijobs.inspection import Field, Inspector
 from ultijobs.postgres.links import Links

@@ -13,18 +13,10 @@ import pytest
 
 from tests.support.servers import Server
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob, Settlement
 from ultijobs._queue.events import NewEvent
-from ultijobs._queue.records import (
-    ClaimAsk,
-    ClaimedJob,
-    NewJob,
-    Outcome,
-    Settlement,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    UniqueMode,
-)
+from ultijobs._queue.records import NewJob, Outcome, UniqueMode
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.postgres import PostgresDriver
 
 QUEUE = "billing"

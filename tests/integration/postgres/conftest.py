@@ -10,7 +10,8 @@ import asyncpg
 import pytest
 
 from ultijobs._ids import new_id
-from ultijobs._queue.records import ClaimAsk, ClaimedJob, NewJob, Outcome, Settlement
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob, Settlement
+from ultijobs._queue.records import NewJob, Outcome
 from ultijobs.postgres import PostgresDriver
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import Outcome, RequeueAsk, StepKind, StepStatus, StepWrite, StopReason
+from ultijobs._queue.records import Outcome, RequeueAsk, StopReason
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs._queue.views import Sort
 from ultijobs._queue.where import ANY
 from ultijobs.inspection import Inspector, parse_where

@@ -9,19 +9,9 @@ import asyncpg
 import pytest
 
 from tests.integration.postgres.conftest import settlement
-from ultijobs._queue.records import (
-    Beat,
-    CrashPolicy,
-    JobState,
-    Outcome,
-    RequeueAsk,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    StopReason,
-    UniqueMode,
-    Verdict,
-)
+from ultijobs._queue.claims import Beat, CrashPolicy, Verdict
+from ultijobs._queue.records import JobState, Outcome, RequeueAsk, StopReason, UniqueMode
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.postgres import PostgresDriver
 
 

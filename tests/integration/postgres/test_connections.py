@@ -11,7 +11,9 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import Beat, BeatAnswer, SignalKind, StepKind, StepStatus, StepWrite, Verdict
+from ultijobs._queue.claims import Beat, BeatAnswer, Verdict
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
+from ultijobs._queue.telling import SignalKind
 from ultijobs.errors import DriverUnavailable, Invariant, SchemaOutdated
 from ultijobs.postgres import PostgresDriver, listen
 

@@ -10,7 +10,8 @@ import pytest
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
 from tests.support.servers import LOST
-from ultijobs._queue.records import JobState, SignalKind, UniqueMode
+from ultijobs._queue.records import JobState, UniqueMode
+from ultijobs._queue.telling import SignalKind
 from ultijobs.errors import Invariant, PayloadInvalid
 from ultijobs.postgres import PostgresDriver
 

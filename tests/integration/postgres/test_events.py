@@ -15,8 +15,10 @@ import pytest
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import Beat, BeatAnswer, ClaimedJob, Verdict
 from ultijobs._queue.events import Look, NewEvent, Seen, Sight
-from ultijobs._queue.records import Beat, BeatAnswer, ClaimedJob, Outcome, StepKind, StepStatus, StepWrite, Verdict
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
 from ultijobs.postgres import PostgresDriver
 
 HOUR = timedelta(hours=1)

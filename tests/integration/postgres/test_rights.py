@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.postgres.conftest import settlement
-from ultijobs._queue.records import JobState, Outcome, Verdict
+from ultijobs._queue.claims import Verdict
+from ultijobs._queue.records import JobState, Outcome
 from ultijobs.errors import DriverUnavailable, SchemaOutdated
 from ultijobs.postgres import PostgresDriver
 

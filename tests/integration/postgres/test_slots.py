@@ -13,7 +13,9 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import Beat, HeldSlot, Outcome, SignalKind
+from ultijobs._queue.claims import Beat, HeldSlot
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.telling import SignalKind
 from ultijobs.postgres import PostgresDriver
 
 CAP = 5

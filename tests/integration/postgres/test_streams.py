@@ -12,7 +12,8 @@ import pytest
 
 from tests.integration.postgres.conftest import settlement
 from tests.support.eventually import eventually
-from ultijobs._queue.records import Allowance, SignalKind
+from ultijobs._queue.claims import Allowance
+from ultijobs._queue.telling import SignalKind
 from ultijobs.postgres import claims, streams
 from ultijobs.postgres.links import Links
 

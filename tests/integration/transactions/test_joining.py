@@ -10,7 +10,7 @@ import pytest
 from tests.integration.transactions.conftest import Mail, refresh, send, sync
 from tests.support.eventually import eventually
 from ultijobs import App
-from ultijobs._queue.records import Signal, SignalKind
+from ultijobs._queue.telling import Signal, SignalKind
 from ultijobs._worker.worker import Worker
 from ultijobs.errors import Invariant, JobDuplicate, OutboxNoTx, PayloadInvalid
 

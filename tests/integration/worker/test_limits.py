@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from tests.integration.worker.conftest import working
 from tests.support.eventually import eventually
 from ultijobs import App, Limits, Rate, Worker, job
-from ultijobs._queue.records import ClaimAsk, ClaimedJob
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob
 from ultijobs.memory import MemoryDriver
 from ultijobs.postgres import PostgresDriver
 

@@ -16,22 +16,12 @@ from tests.support.servers import Server
 from tests.tui.driving import QUICK, Driver
 from ultijobs._connect import driver_for
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import ClaimAsk, Settlement
 from ultijobs._queue.driver import Driver as Queue
 from ultijobs._queue.outbox import Unsent
-from ultijobs._queue.records import (
-    CatalogEntry,
-    ClaimAsk,
-    Enqueued,
-    NewJob,
-    Outcome,
-    Settlement,
-    StepKind,
-    StepStatus,
-    StepWrite,
-    StopReason,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.records import Enqueued, NewJob, Outcome, StopReason
+from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
+from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
 from ultijobs.inspection import ANY, Inspector
 from ultijobs_tui.app import Cockpit
 from ultijobs_tui.desk import Settings

@@ -38,7 +38,7 @@ from ultijobs import (
     task,
 )
 from ultijobs._ids import new_id
-from ultijobs._queue.records import ClaimAsk
+from ultijobs._queue.claims import ClaimAsk
 from ultijobs.errors import CATALOGUE, UltijobsError
 from ultijobs.inspection import Action, Inspector, PlanOptions, Target, parse_where
 from ultijobs.memory import MemoryDriver

@@ -13,7 +13,8 @@ import pytest
 from tests.support.attempts import Bench, Declared
 from tests.support.eventually import eventually
 from ultijobs._execution.attempt import Attempt
-from ultijobs._queue.records import Outcome, Settlement
+from ultijobs._queue.claims import Settlement
+from ultijobs._queue.records import Outcome
 from ultijobs._steps.context import current
 from ultijobs._steps.step import Step
 from ultijobs._steps.sync_step import SyncStep

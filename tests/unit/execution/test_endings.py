@@ -12,7 +12,8 @@ from tests.support.eventually import eventually
 from ultijobs._execution.attempt import Attempt
 from ultijobs._execution.ending import Ending
 from ultijobs._execution.report import FailureReport
-from ultijobs._queue.records import Outcome, Verdict
+from ultijobs._queue.claims import Verdict
+from ultijobs._queue.records import Outcome
 from ultijobs._retry import Terminal
 from ultijobs._steps.step import Step
 from ultijobs._steps.sync_step import SyncStep

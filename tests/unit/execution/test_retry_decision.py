@@ -13,7 +13,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from tests.support.attempts import Bench, Declared
 from ultijobs._execution.classify import Classifier
-from ultijobs._queue.records import Outcome, Settlement, StopReason
+from ultijobs._queue.claims import Settlement
+from ultijobs._queue.records import Outcome, StopReason
 from ultijobs._retry import RetryAfter, RetryPolicy, Terminal
 from ultijobs._steps.step import Step
 from ultijobs.errors import Overloaded, RateLimited, UltijobsError, ValidationFailed

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from ultijobs._ids import new_id
+from ultijobs._queue.claims import Allowance, ClaimAsk
 from ultijobs._queue.lanes import capped_name, lane_of, tenant_of
-from ultijobs._queue.records import Allowance, ClaimAsk, NewJob
+from ultijobs._queue.records import NewJob
 from ultijobs.memory import MemoryDriver
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from tests.support.eventually import eventually
 from ultijobs._ids import new_id
-from ultijobs._queue.records import Beat, BeatAnswer, ClaimAsk, NewJob, Outcome, Settlement, Signal, SignalKind, Verdict
+from ultijobs._queue.claims import Beat, BeatAnswer, ClaimAsk, Settlement, Verdict
+from ultijobs._queue.records import NewJob, Outcome
+from ultijobs._queue.telling import Signal, SignalKind
 from ultijobs._queue.where import ANY
 from ultijobs.memory import MemoryDriver
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.attempts import Bench
 from ultijobs._execution.ending import Ending
-from ultijobs._queue.records import Outcome, Settlement, StepAnswer, StepWrite
+from ultijobs._queue.claims import Settlement
+from ultijobs._queue.records import Outcome
+from ultijobs._queue.steps import StepAnswer, StepWrite
 from ultijobs._steps.step import Step
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.support.attempts import Bench, Declared
-from ultijobs._queue.records import Outcome, StepStatus, StopReason
+from ultijobs._queue.records import Outcome, StopReason
+from ultijobs._queue.steps import StepStatus
 from ultijobs._steps.context import current
 from ultijobs._steps.step import Step
 from ultijobs._steps.sync_step import SyncStep

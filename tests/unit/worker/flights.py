@@ -11,7 +11,8 @@ from typing import Any
 
 from ultijobs._execution.ending import Ending
 from ultijobs._ids import new_id
-from ultijobs._queue.records import Beat, ClaimedJob, Outcome, Settlement, UniqueMode, Verdict
+from ultijobs._queue.claims import Beat, ClaimedJob, Settlement, Verdict
+from ultijobs._queue.records import Outcome, UniqueMode
 
 
 def claimed(lease_no: int = 1, **fields: Any) -> ClaimedJob:

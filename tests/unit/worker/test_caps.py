@@ -9,7 +9,9 @@ from pydantic import BaseModel
 
 from ultijobs import App, job
 from ultijobs._ids import new_id
-from ultijobs._queue.records import CatalogEntry, ClaimAsk, NewJob
+from ultijobs._queue.claims import ClaimAsk
+from ultijobs._queue.records import NewJob
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._worker.application import catalogue_of
 from ultijobs._worker.caps import Caps, declared_caps
 from ultijobs.memory import MemoryDriver

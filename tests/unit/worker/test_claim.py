@@ -13,7 +13,7 @@ import pytest
 from tests.support.eventually import eventually
 from tests.unit.worker.flights import claimed
 from ultijobs._definitions.bounds import Limits
-from ultijobs._queue.records import ClaimAsk, ClaimedJob, Settlement, Verdict
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob, Settlement, Verdict
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.caps import Caps
 from ultijobs._worker.claim import Claimer, Hold

@@ -13,12 +13,8 @@ from tests.support.eventually import eventually
 from tests.unit.worker.flights import FakeBody, claimed
 from ultijobs._execution.ending import Ending
 from ultijobs._ids import new_id
-from ultijobs._queue.records import (
-    Beat,
-    BeatAnswer,
-    WorkerBeat,
-    WorkerOrder,
-)
+from ultijobs._queue.claims import Beat, BeatAnswer
+from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.fate import Fates
 from ultijobs._worker.flight import Flight, Phase, Roster

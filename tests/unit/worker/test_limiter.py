@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.worker.flights import claimed
 from ultijobs import Limits, Rate
-from ultijobs._queue.records import Allowance, ClaimedJob
+from ultijobs._queue.claims import Allowance, ClaimedJob
 from ultijobs._worker import limiter as module
 from ultijobs._worker.limiter import Limiter
 

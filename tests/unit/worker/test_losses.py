@@ -11,7 +11,8 @@ from tests.support.eventually import eventually
 from tests.unit.worker.flights import FakeBody, claimed
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
-from ultijobs._queue.records import JobState, Reaped
+from ultijobs._queue.claims import Reaped
+from ultijobs._queue.records import JobState
 from ultijobs._queue.telemetry import LostClaim
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight

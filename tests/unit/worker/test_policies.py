@@ -8,7 +8,8 @@ import pytest
 from ultijobs import Retention, RetryPolicy, job
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
-from ultijobs._queue.records import CatalogEntry, CrashPolicy
+from ultijobs._queue.claims import CrashPolicy
+from ultijobs._queue.telling import CatalogEntry
 from ultijobs._worker.policies import catalogue_policies, crash_policies
 
 

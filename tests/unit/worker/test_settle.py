@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.eventually import eventually
 from tests.unit.worker.flights import FakeBody, claimed, settlement
-from ultijobs._queue.records import Outcome, Settlement, Verdict
+from ultijobs._queue.claims import Settlement, Verdict
+from ultijobs._queue.records import Outcome
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.flight import Flight, Phase, Roster
 from ultijobs._worker.losses import Losses

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from ultijobs import App, RetryPolicy, Step, Worker, job
-from ultijobs._queue.records import ClaimAsk, ClaimedJob
+from ultijobs._queue.claims import ClaimAsk, ClaimedJob
 from ultijobs.errors import DriverUnavailable
 from ultijobs.memory import MemoryDriver
 
