@@ -18,7 +18,7 @@ from ultijobs._queue.claims import ClaimedJob, Reaped, Settlement
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import Outcome
-from ultijobs._queue.telling import Signal, SignalKind, WorkerOrder
+from ultijobs._queue.telling import WorkerOrder
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.caps import Caps
 from ultijobs._worker.chores import Chores
@@ -36,6 +36,7 @@ from ultijobs._worker.reaper import Reaper
 from ultijobs._worker.rounds import Rounds
 from ultijobs._worker.settings import Settings
 from ultijobs._worker.settle import Settler
+from ultijobs._worker.signals import Signals
 from ultijobs._worker.slots import KeptSlots
 from ultijobs._worker.steps import CoalescedSteps
 from ultijobs._worker.tally import Tally
@@ -70,8 +71,6 @@ class Crew:
         self._driver = driver
         self._handlers = {handler.name: handler for handler in handlers}
         self._worker_id = identity.worker_id
-        self._queues = frozenset(identity.queues)
-        self._poll = settings.poll
         self._short = settings.lease.total_seconds() * SHORT
         self._closing = False
         self._flying: set[Flight] = set()
@@ -138,6 +137,15 @@ class Crew:
             self.heartbeat.beat,
             self._leases_kept,
         )
+        self.signals = Signals(
+            identity,
+            settings.poll,
+            roster=self.roster,
+            claimer=self.claimer,
+            keeper=self.keeper,
+            rounds=self.rounds,
+            heartbeat=self.heartbeat,
+        )
         self.caps = caps
         self.chores = Chores(
             driver, identity=identity, reaper=self.reaper, caps=caps, trouble=trouble, filed=self.claimer.hint
@@ -152,37 +160,6 @@ class Crew:
         self._closing = True
         self._host.winding_down = True
         self.claimer.stop()
-
-    def signalled(self, signal: Signal) -> None:
-        """Takes a hint of the driver."""
-        if signal.kind is SignalKind.QUEUE:
-            if signal.value in self._queues:
-                self.claimer.hint()
-        elif signal.kind is SignalKind.CANCEL:
-            if any(str(flight.job.id) == signal.value for flight in self.roster.all()):
-                self.keeper.renew_soon()
-        elif signal.kind is SignalKind.EVENT:
-            self.rounds.hint()
-        elif signal.kind is SignalKind.WORKER:
-            if signal.value == self._worker_id:
-                self.heartbeat.hurry()
-        else:
-            self._notified(signal)
-            # Hints may have been missed meanwhile.
-            self.claimer.hint()
-            self.rounds.hint()
-
-    def _notified(self, signal: Signal) -> None:
-        listening = signal.kind is SignalKind.BACK
-        if listening != self.heartbeat.listening:
-            off = f"no notifications ({signal.value}): polling every {self._poll.total_seconds():g} s instead"
-            emit(
-                logging.INFO if listening else logging.WARNING,
-                "jobs.notifications.on" if listening else "jobs.notifications.off",
-                "notifications are back" if listening else off,
-                worker_id=self._worker_id,
-            )
-        self.heartbeat.listening = listening
 
     def pause(self, *, paused: bool) -> None:
         """Stops claiming without ending, or goes on; what still runs keeps running."""

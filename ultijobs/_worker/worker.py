@@ -200,7 +200,7 @@ class Worker:
         return crew
 
     async def _work(self, crew: Crew, stack: contextlib.AsyncExitStack) -> None:
-        await stack.enter_async_context(self._app.driver.subscribe(crew.signalled))
+        await stack.enter_async_context(self._app.driver.subscribe(crew.signals.take))
         me = crew.identity
         emit(
             logging.INFO,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,11 +12,11 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._connect import driver_for
+from ultijobs._definitions import checks
 from ultijobs._durations import Duration
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import EventPage
 from ultijobs._queue.lanes import capped_name
-from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxState
 from ultijobs._queue.records import JobState
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
@@ -58,17 +57,17 @@ from ultijobs.inspection.policies import policy_of, remaining_delays
 from ultijobs.inspection.pruned import Pruned
 from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact, redact_output
+from ultijobs.inspection.references import only, tail_of, too_short, whole_id
 from ultijobs.inspection.scheduled import Scheduled
+from ultijobs.inspection.staged import MOST_ROWS, Staged
 from ultijobs.inspection.why import Gates, explain, lapsed
 
 __all__ = ["Inspector"]
 
-_HEX: Final = re.compile(r"[0-9a-f]+")
-_TAIL: Final = re.compile(r"[0-9a-f]{6,31}")
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT, WaitingOn.TENANT, WaitingOn.RATE})
 
 
-class Inspector(Scheduled, Backfilled, Examined, Pruned):
+class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
     """Reads and acts on an open driver.
 
     Every read is bounded, takes no lock and changes nothing. Every act is a `plan` first, is applied in batches, and
@@ -127,11 +126,14 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
     async def jobs(
         self, where: Where | str = ANY, *, sort: Sort = Sort.NEWEST, after: str | None = None, limit: int = 100
     ) -> JobPage:
-        """One page; give its `next` as `after` for the one behind it. A page may be short though `next` is set.
+        """One page of jobs; pass its `next` as `after` to get the page behind it.
 
+        A page may be short, or empty, while `next` is set: the scan of one statement is bounded.
         Raises `FilterInvalid` for a text that cannot be read and `Invariant` for a limit outside of 1 to 1,000.
         """
-        return await self._store.jobs(_where(where), sort=sort, after=after, limit=_page_size(limit))
+        return await self._store.jobs(
+            _where(where), sort=sort, after=after, limit=checks.whole(limit, "limit", least=1, most=MOST_ROWS)
+        )
 
     async def count(self, where: Where | str, *, cap: int = 10_000) -> Count:
         """How many jobs match, counted up to `cap`."""
@@ -142,18 +144,16 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
 
         Raises `JobUnknown`, also for a job of another tenant, and `Invariant` for a tail that several ids share.
         """
-        digits = _digits(ref)
+        whole, tail = whole_id(ref), tail_of(ref)
         found: list[UUID] = []
-        if len(digits) == 32 and _HEX.fullmatch(digits):  # noqa: PLR2004 - hex digits of a UUID
-            whole = UUID(digits)
+        if whole is not None:
             found = [whole] if await self._store.job(whole, tenant=tenant) is not None else []
-        elif _TAIL.fullmatch(digits):
-            found = await self._store.resolve(digits, tenant=tenant)
+        elif tail is not None:
+            found = await self._store.resolve(tail, tenant=tenant)
         if not found:
-            short = _HEX.fullmatch(digits) is not None and len(digits) < 6  # noqa: PLR2004 - see _TAIL
-            fix = "give at least the last 6 hex digits" if short else JobUnknown.default_fix
+            fix = "give at least the last 6 hex digits" if too_short(ref) else JobUnknown.default_fix
             raise JobUnknown(f"there is no job {ref!r:.100}", fix=fix)
-        return _only(ref, found)
+        return only(ref, found)
 
     async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
         """One job with its steps, attempts and the delays still to come. Raises `JobUnknown`.
@@ -235,37 +235,6 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
         """
         return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason)
 
-    async def outbox(
-        self,
-        states: Sequence[OutboxState] = (),
-        *,
-        tenant: str | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> OutboxPage:
-        """Rows staged in this database, newest first; give the page's `next` as `after` for the one behind it."""
-        return await self._driver.outbox.rows(states, tenant=tenant, after=after, limit=_page_size(limit))
-
-    async def outbox_depth(self) -> OutboxDepth:
-        """How many rows wait for a relay, since when, and how many are set aside."""
-        return await self._driver.outbox.depth()
-
-    async def find_staged(self, ref: str, *, tenant: str | None = None) -> UUID:
-        """The outbox row that `ref` means, as `find` does for jobs. Raises `JobUnknown`, `Invariant`."""
-        digits = _digits(ref)
-        whole = len(digits) == 32 and _HEX.fullmatch(digits)  # noqa: PLR2004 - hex digits of a UUID
-        found = await self._driver.outbox.resolve(digits, tenant=tenant) if whole or _TAIL.fullmatch(digits) else []
-        if not found:
-            raise JobUnknown(f"there is no outbox row {ref!r}", fix="ultijobs outbox ls")
-        return _only(ref, found)
-
-    async def retry_staged(
-        self, ids: Sequence[UUID], *, tenant: str | None = None, reason: str | None = None
-    ) -> ActOutcome:
-        """Stages again what was set aside, with the rows that were set aside with it, whoever's those are."""
-        plan = await self.plan(Action.OUTBOX_RETRY, ids, PlanOptions(tenant=tenant, reason=reason))
-        return await self.apply(plan)
-
     async def plan(
         self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None
     ) -> Plan:
@@ -298,27 +267,6 @@ class Inspector(Scheduled, Backfilled, Examined, Pruned):
 
 def _where(where: Where | str) -> Where:
     return parse_where(where) if isinstance(where, str) else where
-
-
-def _page_size(limit: int) -> int:
-    if type(limit) is not int or not 1 <= limit <= 1_000:  # noqa: PLR2004 - named in the message
-        raise Invariant(
-            f"limit is {limit!r:.100}; it must be from 1 to 1000", fix="set limit to a whole number from 1 to 1000"
-        )
-    return limit
-
-
-def _digits(ref: str) -> str:
-    return ref.strip().lower().removeprefix("…").replace("-", "")
-
-
-def _only(ref: str, found: Sequence[UUID]) -> UUID:
-    if len(found) > 1:
-        raise Invariant(
-            f"{ref!r} is ambiguous: {', '.join(map(str, found))}",
-            fix=f"give the whole id, such as {found[0]}",
-        )
-    return found[0]
 
 
 def _login() -> str:
