@@ -24,6 +24,7 @@ __all__ = [
     "MetricsHost",
     "MetricsPort",
     "Name",
+    "NeverAsks",
     "Pace",
     "Queue",
     "Reason",
@@ -109,6 +110,7 @@ Canary = Annotated[
 Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+NeverAsks = Annotated[bool, typer.Option("--yes", "-y", help="Taken as by every act; this one never asks.")]
 
 _PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
 

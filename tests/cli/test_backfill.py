@@ -255,6 +255,7 @@ def test_a_job_that_is_a_pass_shows_its_line_of_the_ledger(queue: Cli, seeds: Se
         (("--list", "--write"), "--write"),
         (("--pending", "--force"), "--force"),
         (("fill", "--watch"), "--watch"),
+        (("fill", "--write", "--dry-run"), "--dry-run"),
         (("--all", "--status", "failed"), "--status"),
         (("--list", "--status", "done"), "--status"),
         (("--list", "--limit", "0"), "--limit"),

@@ -22,6 +22,12 @@ def commands(node: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 COMMANDS = dict(commands())
+
+
+def options_of(path: tuple[str, ...]) -> set[str]:
+    return {option for param in COMMANDS[path].params for option in param.opts}
+
+
 EXAMPLES = [line for node in COMMANDS.values() for line in (node.epilog or "").splitlines()]
 
 
@@ -35,8 +41,20 @@ def test_every_help_ends_with_an_example_of_that_command(cli: Cli, path: tuple[s
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_takes_the_global_options(path: tuple[str, ...]) -> None:
-    names = {option for param in COMMANDS[path].params for option in param.opts}
+    names = options_of(path)
     assert {"--database-url", "--schema", "--app", "--json", "--json-lines", "--log-format"} <= names
+
+
+def test_every_act_takes_the_same_options() -> None:
+    """A script may give them to whatever it calls. What asks for new work has no plan to look at beforehand."""
+    acts = {path: names for path in COMMANDS if path != ("tui",) and "--as" in (names := options_of(path))}
+    assert len(acts) >= 12
+    assert {path for path, names in acts.items() if "--yes" not in names} == set()
+    assert {path for path, names in acts.items() if "--reason" not in names} == {("jobs", "enqueue")}
+    assert {path for path, names in acts.items() if "--dry-run" not in names} == {
+        ("jobs", "enqueue"),
+        ("events", "publish"),
+    }
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -68,7 +68,11 @@ def test_ls_takes_a_state_and_a_page(queue: Cli, rows: dict[str, UUID]) -> None:
 def test_retry_stages_a_row_again_with_those_behind_it_and_answers_as_retry_does(
     queue: Cli, rows: dict[str, UUID]
 ) -> None:
-    answer = queue("outbox", "retry", rows["bad"].hex[-8:], "--reason", "mended", "--json")
+    foreseen = queue("outbox", "retry", rows["bad"].hex[-8:], "--dry-run", "--json")
+    assert (foreseen.code, foreseen.data["matched"], foreseen.data["done"]) == (0, 2, [])
+    assert foreseen.data["warnings"] == ["1 later rows of the same transaction come along"]
+    assert queue("activity", "--json").data["rows"] == []
+    answer = queue("outbox", "retry", rows["bad"].hex[-8:], "--yes", "--reason", "mended", "--json")
     assert answer.code == 0
     assert answer.data["done"] == [str(rows["bad"]), str(rows["behind"])]
     assert (answer.data["matched"], answer.data["refused"], answer.data["failed"]) == (2, [], [])

@@ -150,7 +150,7 @@ def test_an_application_that_cannot_be_imported_is_a_finding(queue: Cli, seeds: 
 
 
 def test_a_task_is_run_now_and_its_jobs_dedupe_by_their_plain_keys(shop: Cli):
-    answer = shop("tasks", "run", "nightly", "--reason", "after the outage", "--json")
+    answer = shop("tasks", "run", "nightly", "--yes", "--reason", "after the outage", "--json")
     assert answer.code == 0
     assert (answer.data["name"], answer.data["matched"]) == ("nightly", 2)
     assert [(row["deduped"], row["state"]) for row in answer.data["rows"]] == [(False, "ready")] * 2

@@ -37,7 +37,9 @@ async def backfill(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="Of --list: so many.")] = 100,
     watch: options.Watch = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="What it does without --write.")] = False,
     reason: options.Reason = None,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Looks at backfills, and asks for passes.
@@ -53,6 +55,8 @@ async def backfill(
     $ ultijobs backfill --list --watch
     """
     forms = [flag for flag, given in (("--list", list_), ("--pending", pending_), ("--all", all_)) if given]
+    if write and dry_run:
+        raise options.bad("--dry-run", "goes against --write", "give one of them")
     _refuse_what_does_not_fit(forms, name, write=write, force=force, watch=watch, status=status)
     if list_:
         async with inspector(call) as api:

@@ -66,6 +66,7 @@ async def publish(
         str, typer.Option("--ttl", metavar="TIME", help="How long runs that come later still get it.")
     ] = "7d",
     reason: options.Reason = None,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Publishes an event: the runs that wait for it go on.

@@ -44,6 +44,7 @@ async def enqueue(
     on_conflict: Annotated[
         Literal["dedupe", "error"], typer.Option("--on-conflict", help="When a live job holds the key.")
     ] = "dedupe",
+    _yes: options.NeverAsks = False,
     actor: Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who asks, kept as enqueued_by.")] = None,
 ) -> Report:
     """Enqueues a job; its input is validated by the application.

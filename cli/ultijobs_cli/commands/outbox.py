@@ -9,7 +9,16 @@ from uuid import UUID
 import typer
 
 from ultijobs.errors import JobUnknown
-from ultijobs.inspection import Inspector, OutboxPage, OutboxRow, OutboxState, Refusal
+from ultijobs.inspection import (
+    Action,
+    Inspector,
+    OutboxPage,
+    OutboxRow,
+    OutboxState,
+    Plan,
+    PlanOptions,
+    Refusal,
+)
 from ultijobs_cli import options, wording
 from ultijobs_cli.acts import Unknown, refused_rows
 from ultijobs_cli.command import Invocation
@@ -73,6 +82,8 @@ async def retry(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Rows by id, or by the last 6 or more hex digits.")],
     reason: options.Reason = None,
     tenant: options.Tenant = None,
+    dry_run: options.DryRun = False,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Stages again what was set aside.
@@ -83,7 +94,11 @@ async def retry(
     """
     async with outbox_inspector(call, actor=actor) as api:
         known, unknown = await _known(api, ids, tenant)
-        outcome = await api.retry_staged(known, tenant=tenant, reason=reason) if known else None
+        chosen = PlanOptions(tenant=tenant, reason=reason)
+        plan = await api.plan(Action.OUTBOX_RETRY, known, chosen) if known else None
+        if dry_run:
+            return _foreseen(plan, unknown)
+        outcome = await api.apply(plan) if plan else None
     done = outcome.done if outcome is not None else ()
     refused: list[Refusal | Unknown] = [*unknown, *(outcome.refused if outcome is not None else ())]
     matched = len(done) + len(refused)
@@ -98,9 +113,37 @@ async def retry(
             "activity_id": None if outcome is None else outcome.activity_id,
         },
         blocks=[Paragraph(summary)],
-        findings=[Finding(row.code, row.cause, "ultijobs outbox ls", at=str(row.id)) for row in refused],
+        findings=_findings(refused),
         exit_code=_exit(refused),
     )
+
+
+def _foreseen(plan: Plan | None, unknown: list[Unknown]) -> Report:
+    """What would be staged again; nothing is. A plan knows what is refused among the newest rows alone."""
+    refused: list[Refusal | Unknown] = [*unknown, *(plan.refused if plan else ())]
+    matched = plan.matched.value if plan else 0
+    summary = f"outbox retry would stage {wording.plural(matched, 'row')} again; nothing changed"
+    return Report(
+        summary=summary,
+        data={
+            "dry_run": True,
+            "matched": matched,
+            "done": (),
+            "refused": refused_rows(refused),
+            "failed": (),
+            "queues": plan.queues if plan else {},
+            "warnings": plan.warnings if plan else (),
+            "equivalent": plan.equivalent if plan else None,
+            "activity_id": None,
+        },
+        blocks=[Paragraph(summary), *(Paragraph(warning, "yellow") for warning in (plan.warnings if plan else ()))],
+        findings=_findings(refused),
+        exit_code=_exit([*unknown]),
+    )
+
+
+def _findings(refused: list[Refusal | Unknown]) -> list[Finding]:
+    return [Finding(row.code, row.cause, "ultijobs outbox ls", at=str(row.id)) for row in refused]
 
 
 def _exit(refused: list[Refusal | Unknown]) -> ExitCode:

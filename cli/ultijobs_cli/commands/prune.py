@@ -30,7 +30,7 @@ _OF: Final = {
 async def prune(
     call: Invocation,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: options.Yes = False,
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:

@@ -56,6 +56,7 @@ async def pause(
         str | None, typer.Option("--for", metavar="TIME", help="Resume by itself after this: 30m.")
     ] = None,
     dry_run: options.DryRun = False,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Stops claims from a queue; what runs goes on.
@@ -77,6 +78,7 @@ async def resume(
     queue: QueueName,
     reason: options.Reason = None,
     dry_run: options.DryRun = False,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Lets a paused queue be claimed again.

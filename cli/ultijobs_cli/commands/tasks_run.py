@@ -23,6 +23,7 @@ async def run(
     call: Invocation,
     name: TaskName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would ask for.")] = False,
+    _yes: options.NeverAsks = False,
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:

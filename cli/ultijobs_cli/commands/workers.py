@@ -17,7 +17,7 @@ from ultijobs_cli.report import Report
 from ultijobs_cli.tables import Block, Cell, Column, Tone, grid
 from ultijobs_cli.watch import watching
 
-__all__ = ["drain", "ls", "resume", "uptime"]
+__all__ = ["drain", "ls", "resume", "state_of", "uptime"]
 
 WorkerName = Annotated[
     str,
@@ -65,6 +65,7 @@ async def drain(
     leave: Annotated[bool, typer.Option("--exit", help="End the process afterwards.")] = False,
     reason: options.Reason = None,
     dry_run: options.DryRun = False,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Tells a worker to claim no more and finish what it runs.
@@ -86,6 +87,7 @@ async def resume(
     worker: WorkerName,
     reason: options.Reason = None,
     dry_run: options.DryRun = False,
+    _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
     """Lets a drained worker claim again.
@@ -112,7 +114,7 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
         rows,
         [
             Column("WORKER", lambda row: Cell(row.worker_id, "bold"), wide=True),
-            Column("STATE", _state),
+            Column("STATE", lambda row: state_of(row, now)),
             Column("RUNS", lambda row: f"{0 if row.ended else row.running}/{row.concurrency}", right=True),
             Column("CLAIMED", lambda row: _ago(row.claimed_at, now), right=True),
             Column("SETTLED", lambda row: _ago(row.settled_at, now), rank=1, right=True),
@@ -127,9 +129,11 @@ def _table(rows: list[WorkerRow], now: datetime) -> Block:
     )
 
 
-def _state(row: WorkerRow) -> Cell:
-    """One that stopped in good order is no trouble, and no hand either."""
-    return Cell("drained, stopped", "dim") if row.stopped_at is not None else Cell(row.state, _TONES.get(row.state, ""))
+def state_of(row: WorkerRow, now: datetime) -> Cell:
+    """With a time, it is the end of a process: one that drained in good order is no trouble, and no hand either."""
+    if row.stopped_at is not None:
+        return Cell(f"{row.state} {wording.since(row.stopped_at, now)}", "dim")
+    return Cell(row.state, _TONES.get(row.state, ""))
 
 
 def _ago(at: datetime | None, now: datetime) -> str:

@@ -115,7 +115,7 @@ def _row(worker: WorkerRow, held: Sequence[LeaseRow], history: History, look: Lo
 
 def _state(worker: WorkerRow, held: Sequence[LeaseRow], look: Look) -> Cell:
     if worker.stopped_at is not None and not held:
-        return cell("stopped" if look.absolute else f"stopped {look.since(worker.stopped_at)}", Tone.MUTED)
+        return cell(worker.state if look.absolute else f"{worker.state} {look.since(worker.stopped_at)}", Tone.MUTED)
     if worker.ended:
         since = "" if look.absolute else f" {look.since(worker.heartbeat_at)}"
         return cell(f"{'GONE' if held else 'gone'}{since}", Tone.BAD if held else Tone.MUTED)

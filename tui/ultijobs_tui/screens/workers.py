@@ -67,7 +67,7 @@ class WorkersScreen(ListScreen):
         worker = self.under()
         if worker is not None and action.id in {"drain", "resume"}:
             if worker.ended:
-                return "this worker has stopped" if worker.stopped_at is not None else "this worker is gone"
+                return "this worker has drained and ended" if worker.stopped_at is not None else "this worker is gone"
             stopping = worker.state in {"draining", "drained"}
             if action.id == "resume" and not stopping:
                 return "this worker was not drained"
