@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ultijobs import inspection
 
-__all__ = ["ROWS", "fields", "pages"]
+__all__ = ["DATA", "ROWS", "fields", "nested", "pages"]
 
 ROWS: Final[Mapping[str, type[Any]]] = {
     "jobs ls": inspection.JobRow,
@@ -30,6 +30,9 @@ ROWS: Final[Mapping[str, type[Any]]] = {
     "prune": inspection.KeptRow,
 }
 """The command and what its `data.rows[]` are, one a line with `--json-lines`."""
+
+DATA: Final[Mapping[str, type[Any]]] = {"stats": inspection.Stats}
+"""The command and what its `data` is."""
 
 _PLAIN: Final = {
     str: "string",
@@ -48,13 +51,16 @@ null where there is nothing. Ids are UUIDs, times ISO-8601 in UTC with a `Z`, a 
 milliseconds. A count is `{"value": 10000, "kind": "capped"}`; `kind` is `exact`, `capped` (at least so many) or
 `estimate`. Releases add keys and words; they do not rename or remove them.
 
-`stats` prints the rows of `queues ls` as `data.queues`. `jobs show` prints the row of `jobs ls` with `input`, `steps`,
-`attempts`, `retry_delays_ms` and `backfill`. `tasks ls` writes `next` with the offset of the task's own zone.
+`stats` prints one object as `data`; with `--queue` or `--tenant` its `outbox` is null. `jobs show` prints the row of
+`jobs ls` with `input`, `steps`, `attempts`, `retry_delays_ms` and `backfill`. `tasks ls` writes `next` with the offset
+of the task's own zone.
 """
 
 
 def pages() -> dict[str, str]:
-    return {"json.md": "\n".join([INTRODUCTION, *(_section(command, row) for command, row in ROWS.items())])}
+    told = [_section(command, fields(row)) for command, row in ROWS.items()]
+    told += [_section(f"{command}: data", nested(row)) for command, row in DATA.items()]
+    return {"json.md": "\n".join([INTRODUCTION, *told])}
 
 
 def fields(row: type[Any]) -> dict[str, str]:
@@ -63,9 +69,22 @@ def fields(row: type[Any]) -> dict[str, str]:
     return {field.name: _named(hints[field.name]) for field in dataclasses.fields(row)}
 
 
-def _section(command: str, row: type[Any]) -> str:
-    lines = "\n".join(f"| `{name}` | {kind} |" for name, kind in fields(row).items())
-    return f"## {command}\n\n| key | value |\n|---|---|\n{lines}\n"
+def nested(row: type[Any]) -> dict[str, str]:
+    """As `fields`, with the keys of the objects in it as `outbox.staged`."""
+    hints = typing.get_type_hints(row)
+    found: dict[str, str] = {}
+    for name, kind in fields(row).items():
+        found[name] = kind
+        for inner in (hints[name], *typing.get_args(hints[name])):
+            if dataclasses.is_dataclass(inner) and inner not in {inspection.Count, *ROWS.values()}:
+                keys = fields(typing.cast("type[Any]", inner))
+                found |= {f"{name}.{key}": what for key, what in keys.items()}
+    return found
+
+
+def _section(title: str, keys: Mapping[str, str]) -> str:
+    lines = "\n".join(f"| `{name}` | {kind} |" for name, kind in keys.items())
+    return f"## {title}\n\n| key | value |\n|---|---|\n{lines}\n"
 
 
 def _named(hint: Any) -> str:
@@ -77,7 +96,9 @@ def _named(hint: Any) -> str:
         return " ".join(f"`{word}`" for word in inner)
     if isinstance(hint, type):
         return _class(hint)
-    return "object" if issubclass(typing.get_origin(hint), Mapping) else f"array of {_named(inner[0])}"
+    if issubclass(typing.get_origin(hint), Mapping):
+        return "object of counts" if inner[1] is inspection.Count else "object"
+    return f"array of {_named(inner[0])}"
 
 
 def _class(hint: type[Any]) -> str:
@@ -85,6 +106,9 @@ def _class(hint: type[Any]) -> str:
         return " ".join(f"`{word.value}`" for word in hint)
     if hint is inspection.Count:
         return "count"
+    for command, row in ROWS.items():
+        if hint is row:
+            return f"the row of `{command}`"
     if dataclasses.is_dataclass(hint):
         return "object: " + ", ".join(f"`{field.name}`" for field in dataclasses.fields(hint))
     return _PLAIN[hint]

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from docs_tools.json_shapes import ROWS, fields
+from docs_tools.json_shapes import DATA, ROWS, fields, nested
 from tests.cli.conftest import Cli, Seeds
 from tests.cli.test_help import COMMANDS
 from tests.contract.test_workers import beat
@@ -41,8 +41,15 @@ def test_every_row_has_the_documented_keys_and_no_other(busy: Cli, command: str)
         assert list(row) == list(fields(ROWS[command]))
 
 
+def test_an_object_has_the_documented_keys_and_no_other(busy: Cli) -> None:
+    data = busy("stats", "--json").data
+    inside = [f"outbox.{key}" for key in data["outbox"]]
+    assert [*data, *inside] == list(nested(DATA["stats"]))
+    assert busy("stats", "--queue", "default", "--json").data["outbox"] is None
+
+
 def test_what_is_documented_is_a_command() -> None:
-    for command in ROWS:
+    for command in (*ROWS, *DATA):
         assert tuple(word for word in command.split() if not word.startswith("--")) in COMMANDS
 
 

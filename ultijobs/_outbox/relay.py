@@ -190,6 +190,7 @@ class Relay:
                     failures = 0
                     self._pulse.beat()
                     self._trouble.answered()
+                    self._trouble.worked("relaying")
                 finally:
                     await end({under_way})
                 await asyncio.wait({asked}, timeout=pause)
@@ -203,6 +204,8 @@ class Relay:
                     pass
             except Exception as error:  # noqa: BLE001 - the next round tries again
                 self._trouble.failed("jobs.outbox.forget-failed", "deleting published rows", error)
+            else:
+                self._trouble.worked("deleting published rows")
             await asyncio.sleep(_FORGET_EVERY)
 
 

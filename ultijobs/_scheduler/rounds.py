@@ -85,6 +85,7 @@ class Rounds:
                     wait = await self.round()
                     self.pulse.beat()
                     self._trouble.answered()
+                    self._trouble.worked("a round of the scheduler")
                 except Exception as error:  # noqa: BLE001 - the next round tries again
                     self._trouble.failed("jobs.scheduler.tick-failed", "a round of the scheduler", error)
                     wait = self._interval

@@ -65,6 +65,8 @@ class Gauges:
                     await self.once()
                 except Exception as error:  # noqa: BLE001 - the next round tries again
                     self._trouble.failed("jobs.worker.depth-failed", f"reading the gauges of the {self._seat}", error)
+                else:
+                    self._trouble.worked(f"reading the gauges of the {self._seat}")
                 await asyncio.sleep(EVERY)
         finally:
             await self.leave()

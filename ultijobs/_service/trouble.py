@@ -1,12 +1,14 @@
-"""Says once that the database is away and once that it is back; other repeated errors at most once a second."""
+"""Says once that the database is away and once that it is back; what else keeps failing, ever more rarely."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from ultijobs._log import RateLimit, emit
+from ultijobs._service.failures import Failures
 from ultijobs.errors import DriverUnavailable
 
 __all__ = ["Trouble"]
@@ -15,9 +17,10 @@ __all__ = ["Trouble"]
 class Trouble:
     """One per process, shared by all its loops and threads."""
 
-    def __init__(self, worker_id: str) -> None:
+    def __init__(self, worker_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._worker_id = worker_id
         self._limit = RateLimit(1.0)
+        self._failures = Failures(clock=clock)
         self._lock = threading.Lock()
         self._since: float | None = None
 
@@ -32,7 +35,10 @@ class Trouble:
         return None if since is None else time.monotonic() - since
 
     def failed(self, event: str, doing: str, error: BaseException) -> None:
-        """Reports a failed call: an outage once, when it begins; anything else under `event`."""
+        """Reports a failed call: an outage once, when it begins; anything else under `event`.
+
+        The traceback comes with the first line of a failure; while that stays the same the lines grow rarer.
+        """
         if isinstance(error, DriverUnavailable):
             with self._lock:
                 if self._since is not None:
@@ -46,7 +52,29 @@ class Trouble:
                 code=error.code,
             )
             return
-        self.repeated(logging.ERROR, event, f"{doing}: {type(error).__qualname__}: {error}", error)
+        told = self._failures.add(event, doing, error)
+        if told is not None:
+            often = "" if told.count == 1 else f" ({told.count} times in {told.seconds:.0f} s)"
+            emit(
+                logging.ERROR,
+                event,
+                f"{doing}: {type(error).__qualname__}: {error}{often}",
+                exc_info=error if told.first else None,
+                worker_id=self._worker_id,
+                code=getattr(error, "code", None),
+            )
+
+    def worked(self, doing: str) -> None:
+        """What may have failed before, under these words, has succeeded; says so when a failure was told."""
+        over = self._failures.over(doing)
+        if over is not None:
+            times = "once" if over.count == 1 else f"{over.count} times"
+            emit(
+                logging.INFO,
+                "jobs.trouble.over",
+                f"{doing} works again; it failed {times} in {over.seconds:.0f} s",
+                worker_id=self._worker_id,
+            )
 
     def repeated(
         self, level: int, event: str, message: str, error: BaseException | None = None, **fields: object

@@ -51,6 +51,8 @@ class Chores:
                 await self._round(housekeeping=rounds % HOUSEKEEPING_EVERY == 0)
             except Exception as error:  # noqa: BLE001 - the next round tries again
                 self._trouble.failed("jobs.worker.chores-failed", "housekeeping", error)
+            else:
+                self._trouble.worked("housekeeping")
             rounds += 1
             await asyncio.sleep(EVERY * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
 

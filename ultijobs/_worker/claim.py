@@ -169,6 +169,7 @@ class Claimer:
                 await self._nap(self._backoff.after(failures), unless=lambda: self._stopping)
             else:
                 failures = 0
+                self._trouble.worked("claiming")
 
     async def run_until_idle(self) -> None:
         """Claims until nothing is due, running or unsettled here; a failing database raises."""
@@ -263,6 +264,8 @@ class Claimer:
             await self._due.learn()
         except Exception as error:  # noqa: BLE001 - the poll finds what is due all the same
             self._trouble.failed("jobs.worker.tick-failed", "asking for the next due job", error)
+        else:
+            self._trouble.worked("asking for the next due job")
 
     def _pass_by(self, now: float) -> None:
         """Forgets times that have come."""

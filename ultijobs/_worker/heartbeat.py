@@ -26,6 +26,7 @@ from ultijobs._worker.watch import LoopWatch
 __all__ = ["Heartbeat", "Identity"]
 
 WHILE_LIMITED: Final = 2.0
+_DOING: Final = "writing the worker's heartbeat"
 STATM: Final = Path("/proc/self/statm")
 
 
@@ -95,8 +96,9 @@ class Heartbeat:
         try:
             order = await self._driver.beat(self.beat())
         except Exception as error:  # noqa: BLE001 - the next beat tries again
-            self._trouble.failed("jobs.worker.beat-failed", "writing the worker's heartbeat", error)
+            self._trouble.failed("jobs.worker.beat-failed", _DOING, error)
             return
+        self._trouble.worked(_DOING)
         self._ordered(order)
 
     def _state(self) -> str:

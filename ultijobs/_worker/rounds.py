@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import timedelta
+from typing import Final
 
 from ultijobs._queue.driver import Driver
 from ultijobs._service.trouble import Trouble
@@ -12,6 +13,8 @@ from ultijobs._worker.deliverer import Deliverer
 from ultijobs._worker.reaper import Reaper
 
 __all__ = ["Rounds"]
+
+_DOING: Final = "ending lapsed leases and delivering events"
 
 
 class Rounds:
@@ -47,7 +50,7 @@ class Rounds:
                 if loop.time() >= look_at:
                     await self.once()
             except Exception as error:  # noqa: BLE001 - the next poll tries again
-                self._trouble.failed("jobs.worker.tick-failed", "ending lapsed leases and delivering events", error)
+                self._trouble.failed("jobs.worker.tick-failed", _DOING, error)
             if loop.time() >= look_at:
                 look_at = self._next(loop)
 
@@ -58,6 +61,7 @@ class Rounds:
             await self._reaper.once()
         if needed.events:
             await self._deliverer.once()
+        self._trouble.worked(_DOING)
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> float:
         return loop.time() + self._poll * random.uniform(1.0, 1.2)  # noqa: S311 - keeps processes apart

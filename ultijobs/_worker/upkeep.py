@@ -80,6 +80,8 @@ class Upkeep:
             await do()
         except Exception as error:  # noqa: BLE001 - the other parts go on, and the next round tries again
             self._trouble.failed("jobs.worker.upkeep-failed", doing, error)
+        else:
+            self._trouble.worked(doing)
 
     async def _choose(self) -> None:
         self._chosen = False
