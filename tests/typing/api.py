@@ -279,7 +279,7 @@ async def enqueue(connection: asyncpg.Connection[Any], psycopg_async: psycopg.As
     try:
         await charge.enqueue(order, on_conflict="error")
     except JobDuplicate as error:
-        assert_type(error.existing_id, str | None)
+        assert_type(error.existing_id, UUID | None)
 
     charge(order)  # type: ignore[operator]
     await charge.enqueue()  # type: ignore[call-arg]

@@ -136,7 +136,7 @@ async def test_a_conflict_is_an_error_where_it_is_asked_for(app, send):
         first = await send.enqueue(Mail(to="a"))
         with pytest.raises(JobDuplicate) as caught:
             await send.enqueue(Mail(to="a"), on_conflict="error")
-        assert (caught.value.existing_id, caught.value.state) == (str(first.id), "ready")
+        assert (caught.value.existing_id, caught.value.state) == (first.id, "ready")
         assert "send" in caught.value.cause
         assert "'a'" in caught.value.cause
 

@@ -30,7 +30,6 @@ _MONTHS: Final = (
 _DAYS: Final = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 # First value and size of each field, seconds first.
 _CYCLES: Final = ((0, 60), (0, 60), (0, 24), (1, 31), (1, 12), (0, 7))
-_DAY_OF_MONTH: Final = 3
 _MONTH: Final = 4
 _DAY_OF_WEEK: Final = 5
 _RANGE: Final = re.compile(r"([A-Z0-9]+)-([A-Z0-9]+)(?:/([0-9]+))?")
@@ -74,7 +73,7 @@ def _zones() -> frozenset[str]:
 
 
 def _field(field: str, index: int) -> str:
-    if index in (_DAY_OF_MONTH, _DAY_OF_WEEK) and field.partition("/")[0] == "?":
+    if field.partition("/")[0] == "?":
         field = "*" + field[1:]
     if index == _MONTH:
         field = _NAME.sub(lambda found: _short(found[0], _MONTHS), field)

@@ -94,23 +94,37 @@ def takes_positions(fn: Callable[..., Any], number: int) -> bool:
 def read(fn: Callable[..., Any], what: str, scope: Mapping[str, Any]) -> Signature:
     """The signature of a handler; annotations in quotes are read in its module and in `scope`.
 
-    Raises `Invariant` for a parameter that nothing would inject, and for a generator, whose body would never run.
+    A parameter of another name keeps its default. Raises `Invariant` for one without a default, which nothing would
+    inject, for a class, and for a generator, whose body would never run.
     """
+    if isinstance(fn, type):
+        raise Invariant(f"{what} is a class; calling it makes an object and runs no work", fix="decorate a function")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise Invariant(f"{what} is a generator; its body would never run", fix="return instead of yield")
     try:
         parameters = inspect.signature(fn).parameters
     except ValueError as error:
         raise Invariant(f"{what} has no signature: {error}", fix="wrap it in a def") from error
-    for parameter in parameters.values():
-        by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if not by_name or parameter.name not in INJECTED:
-            raise Invariant(
-                f"{what} takes {parameter}, which nothing injects",
-                fix="take any of `input`, `step`, `ctx` by name, and nothing else",
-            )
-    annotation = parameters["input"].annotation if "input" in parameters else None
-    return Signature(frozenset(parameters), is_async(fn), _resolved(annotation, fn, what, scope))
+    takes = frozenset(name for name, parameter in parameters.items() if _injected(parameter, what))
+    annotation = parameters["input"].annotation if "input" in takes else None
+    return Signature(takes, is_async(fn), _resolved(annotation, fn, what, scope))
+
+
+def _injected(parameter: inspect.Parameter, what: str) -> bool:
+    by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    if parameter.name in INJECTED and by_name:
+        return True
+    if parameter.name in INJECTED and parameter.kind is parameter.POSITIONAL_ONLY:
+        raise Invariant(
+            f"{what} takes {parameter.name} by its position alone, and parameters are injected by name",
+            fix="remove the `/` from its parameters",
+        )
+    if parameter.default is parameter.empty:
+        raise Invariant(
+            f"{what} takes {parameter}, which nothing injects",
+            fix="take any of `input`, `step`, `ctx` by name, and give whatever else it takes a default",
+        )
+    return False
 
 
 def adapter_of(model: Any, what: str) -> TypeAdapter[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from ultijobs.errors.base import UltijobsError
 
 __all__ = [
@@ -32,9 +34,10 @@ class JobDuplicate(UltijobsError):
     default_fix = "ultijobs jobs show ID"
 
     @property
-    def existing_id(self) -> str | None:
+    def existing_id(self) -> UUID | None:
+        """The live job that holds the key, as `Enqueued.id` would name it; None when two handles claim one name."""
         value = self.meta.get("existing_id")
-        return None if value is None else str(value)
+        return None if value is None else UUID(str(value))
 
     @property
     def state(self) -> str | None:

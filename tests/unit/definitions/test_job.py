@@ -122,14 +122,30 @@ def test_parameters_are_injected_by_name_in_any_order():
 
 def test_a_parameter_that_nothing_injects_is_refused():
     def unknown(input, database): ...
-    def default(input, database=None): ...
     def several(*input): ...
     def keywords(**ctx): ...
     def positional(input, /): ...
 
-    for handler in (unknown, default, several, keywords, positional):
+    for handler in (unknown, several, keywords):
         with pytest.raises(Invariant, match="nothing injects"):
             declared(handler)
+    with pytest.raises(Invariant, match="takes input by its position alone"):
+        declared(positional)
+
+
+def test_a_parameter_of_another_name_keeps_its_default_and_what_a_partial_gave_it():
+    async def charge(input, database, attempts=3): ...
+
+    partial = functools.partial(charge, database="shop")
+    assert declared(partial, name="charge").takes == {"input"}
+
+
+def test_a_class_is_no_handler():
+    class Charge:
+        def __init__(self, input): ...
+
+    with pytest.raises(Invariant, match="is a class"):
+        declared(Charge)
 
 
 def test_a_generator_is_refused():

@@ -36,6 +36,7 @@ def test_a_task_has_the_documented_defaults():
         ("0 0 ? * FRI-MON", "0 0 * * 5,6,0,1"),
         ("0 0 ? * Friday-Monday", "0 0 * * 5,6,0,1"),
         ("0 0 ? * SAT-SUN", "0 0 * * 6,0"),
+        ("?/15 ? * ? *", "*/15 * * * *"),
         ("0 0 * january,Sept monday", "0 0 * JAN,SEP MON"),
         ("0 0 1 nov-feb ?", "0 0 1 11,12,1,2 *"),
         ("0 0 * * 7-2", "0 0 * * 0-2/1"),

@@ -2,6 +2,7 @@
 
 import pickle
 import traceback
+import uuid
 
 import pytest
 
@@ -39,9 +40,10 @@ def test_an_unknown_retry_class_is_refused():
 
 
 def test_an_error_survives_pickling():
-    error = JobDuplicate("taken", meta={"existing_id": "1", "state": "ready"})
+    holder = uuid.uuid4()
+    error = JobDuplicate("taken", meta={"existing_id": str(holder), "state": "ready"})
     again = pickle.loads(pickle.dumps(error))
-    assert (again.cause, again.fix, again.existing_id, again.state) == ("taken", error.fix, "1", "ready")
+    assert (again.cause, again.fix, again.existing_id, again.state) == ("taken", error.fix, holder, "ready")
     assert again.lines()[:2] == ("X_JOB_DUPLICATE: taken", "fix: ultijobs jobs show ID")
 
 
