@@ -25,7 +25,8 @@ from ultijobs._ids import new_id
 from ultijobs._queue.claims import Beat
 from ultijobs._queue.records import JobState, Outcome, StopReason
 from ultijobs._queue.steps import StepStatus
-from ultijobs._queue.views import Count, Sort
+from ultijobs._queue.telling import CatalogEntry
+from ultijobs._queue.views import Count, Sort, by_name
 from ultijobs._queue.where import ANY, Field, Op, Term, Where
 from ultijobs.errors import Invariant
 
@@ -434,16 +435,34 @@ async def test_jobs_are_counted_by_tenant_queue_and_name(harness: Harness) -> No
     assert len(await harness.driver.inspect.tally(ANY, Field.TENANT, limit=1)) == 1
 
 
-async def test_due_names_count_what_waits_by_name(harness: Harness) -> None:
+async def test_what_is_due_is_counted_by_name(harness: Harness) -> None:
     await harness.driver.enqueue([job("b"), job("a"), job("b"), job("c", queue="q"), job("d", queue="other")])
     await put(harness, "a", delay=SECOND)
     await put_and_take(harness, "e")
-    due_names = harness.driver.inspect.due_names
-    found = await due_names(queues=["default", "q"])
+    due = harness.driver.inspect.due
+    found = by_name(await due(queues=["default", "q"]))
     assert list(found.items()) == [("a", Count(1)), ("b", Count(2)), ("c", Count(1))]
-    assert list(await due_names(queues=["default"], without=["a"])) == ["b"]
-    assert list(await due_names(queues=["default", "q"], limit=2)) == ["a", "b"]
-    assert await due_names(queues=[]) == {}
+    assert list(by_name(await due(queues=["default"], without=["a"]))) == ["b"]
+    assert list(by_name(await due(queues=["default", "q"], limit=2))) == ["a", "b"]
+    assert await due(queues=[]) == []
+
+
+async def test_what_is_due_of_a_tenant_is_counted_with_the_limits_of_its_application(harness: Harness) -> None:
+    limits = {"per_tenant": 2, "tenant_rate": None}
+    await harness.driver.publish_catalog([CatalogEntry("job", "a", "default", {"limits": limits})])
+    acme = {"tenant_id": "acme"}
+    await put(harness, "unheard", **acme)
+    since = await harness.driver.inspect.now()
+    await harness.driver.enqueue([job("a", lane="t:acme", **acme), job("a", **acme), job("b", **acme)])
+    await harness.driver.enqueue([job("a", tenant_id="globex"), job("a", queue="q", **acme), job("a")])
+    await harness.advance(SECOND)
+    found = await harness.driver.inspect.due(queues=["default"], without=["a", "b"], tenants=["acme", "initech"])
+    assert [(one.name, one.tenant, one.count, one.limits) for one in found] == [
+        ("unheard", None, Count(1), {}),
+        ("a", "acme", Count(2), limits),
+        ("b", "acme", Count(1), {}),
+    ]
+    assert abs(found[1].oldest - since) < SECOND
 
 
 async def test_a_sort_of_waiting_or_stopped_rows_lists_those_alone(harness: Harness) -> None:

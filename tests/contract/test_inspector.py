@@ -361,6 +361,31 @@ async def test_each_kind_of_trouble_is_one_line(harness: Harness, inspector: Ins
     for line in seen.stuck:
         assert line.where is not None
         assert (await inspector.count(line.where)).value == line.count.value, line.where
+
+
+async def test_a_tenant_that_no_worker_starts_anything_of_is_a_line_of_its_own(
+    harness: Harness, inspector: Inspector
+) -> None:
+    limits = {"per_tenant": 5, "tenant_rate": {"count": 60, "per_ms": 60_000}}
+    await harness.driver.publish_catalog([CatalogEntry("job", "charge", "default", {"limits": limits})])
+    await harness.driver.beat(beat("w-8", limited={"acme": 5_000, "globex": 0, "initech": 0}))
+    await harness.driver.beat(beat("w-9", limited={"acme": 3_000, "globex": 0}))
+    for tenant in ("acme", "acme", "globex", "initech", None):
+        await put(harness, tenant_id=tenant)
+    since = await harness.driver.inspect.now()
+    await harness.advance(SECOND)
+    seen = await inspector.overview()
+    assert [(line.key, line.kind, line.severity, line.count, line.why) for line in seen.stuck] == [
+        ("tenant:acme", StuckKind.THROTTLED, 0, Count(2), "rate 60/1m · tenant acme charge"),
+        ("tenant:globex", StuckKind.THROTTLED, 0, Count(1), "5 at once · tenant globex charge"),
+    ]
+    acme = seen.stuck[0]
+    assert acme.since is not None
+    assert abs(acme.since - since) < SECOND
+    assert (acme.tenant, (await inspector.count(acme.where or "")).value) == ("acme", 2)
+    assert [line.key for line in (await inspector.overview(tenant="globex")).stuck] == ["tenant:globex"]
+    await harness.driver.beat(beat("w-7"))
+    assert (await inspector.overview()).stuck == [], "a worker with room may start them"
     severities = [line.severity for line in seen.stuck]
     assert severities == sorted(severities, reverse=True)
 

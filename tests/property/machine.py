@@ -348,7 +348,7 @@ class Agreement(RuleBasedStateMachine):
                 await reads.leases(),
                 [_holders(await reads.slots(name)) for name in NAMES],
                 await reads.workers(),
-                await reads.due_names(queues=QUEUES),
+                await reads.due(queues=QUEUES, without=NAMES[:1], tenants=["acme"]),
                 await side.driver.events.page(),
             )
 

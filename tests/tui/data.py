@@ -370,6 +370,18 @@ def stuck_around() -> list[Stuck]:
             None,
             None,
         ),
+        Stuck(
+            "tenant:t42",
+            StuckKind.THROTTLED,
+            0,
+            Count(1_020),
+            "rate 60/1m · tenant t42 crm_sync",
+            ago(hours=2),
+            ago(seconds=1),
+            "t42",
+            "state:ready tenant:t42 job:crm_sync",
+            tenant="t42",
+        ),
     ]
 
 

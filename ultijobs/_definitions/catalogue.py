@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ultijobs._definitions.backfill import BackfillHandle
+from ultijobs._definitions.bounds import Limits
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.task import TaskHandle
@@ -16,7 +17,7 @@ from ultijobs._queue.telling import CatalogEntry
 from ultijobs._retention.declared import declared
 from ultijobs._retry import RetryPolicy
 
-__all__ = ["catalogue", "declaration_of"]
+__all__ = ["catalogue", "declaration_of", "limits_of"]
 
 
 def catalogue(
@@ -24,11 +25,12 @@ def catalogue(
     *,
     redact: Sequence[str],
     retention: Windows,
+    limits: Limits,
     code_version: str | None,
     environment: str | None,
 ) -> list[CatalogEntry]:
     """One entry per job, task and backfill."""
-    common = {"redact": list(redact), "retention": declared(retention)}
+    common = {"redact": list(redact), "retention": declared(retention), "limits": limits_of(limits)}
 
     def entry(kind: str, name: str, queue: str | None, declaration: dict[str, Any]) -> CatalogEntry:
         return CatalogEntry(kind, name, queue, {**declaration, **common}, code_version, environment)
@@ -49,6 +51,18 @@ def declaration_of(handle: JobHandle[Any] | BackfillHandle[Any] | TaskHandle) ->
     if isinstance(handle, JobHandle):
         return _job(handle)
     return _task(handle) if isinstance(handle, TaskHandle) else _backfill(handle)
+
+
+def limits_of(limits: Limits) -> dict[str, Any]:
+    """What an application's limits say; durations in milliseconds."""
+    rate = limits.tenant_rate
+    return {
+        "per_process": limits.per_process,
+        "per_queue": dict(sorted(limits.per_queue.items())),
+        "per_tenant": limits.per_tenant,
+        "tenant_rate": None if rate is None else {"count": rate.count, "per_ms": milliseconds(rate.per)},
+        "fair": sorted(limits.fair),
+    }
 
 
 def _job(handle: JobHandle[Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic_core.core_schema import WithDefaultSchema
 
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._definitions.bounds import Limits, Sizes
-from ultijobs._definitions.catalogue import declaration_of
+from ultijobs._definitions.catalogue import declaration_of, limits_of
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._definitions.task import TaskHandle
@@ -48,7 +48,7 @@ def manifest(application: Application) -> dict[str, Any]:
         "jobs": [_job(handle) for handle in registry.jobs.values()],
         "tasks": [_task(handle) for handle in registry.tasks.values()],
         "backfills": [_backfill(handle) for handle in registry.backfills.values()],
-        "limits": _limits(application.limits),
+        "limits": limits_of(application.limits),
         "sizes": asdict(application.sizes),
         "retention": declared(application.retention),
         "schema": application.schema,
@@ -85,17 +85,6 @@ def _backfill(handle: BackfillHandle[Any]) -> dict[str, Any]:
         **told,
         **retry,
         "environments": sorted(handle.environments),
-    }
-
-
-def _limits(limits: Limits) -> dict[str, Any]:
-    rate = limits.tenant_rate
-    return {
-        "per_process": limits.per_process,
-        "per_queue": dict(sorted(limits.per_queue.items())),
-        "per_tenant": limits.per_tenant,
-        "tenant_rate": None if rate is None else {"count": rate.count, "per_ms": milliseconds(rate.per)},
-        "fair": sorted(limits.fair),
     }
 
 

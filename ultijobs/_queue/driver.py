@@ -37,6 +37,7 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
+    DueGroup,
     JobPage,
     JobRow,
     LeaseRow,
@@ -105,10 +106,18 @@ class InspectionStore(Protocol):
         """Jobs outside of history by tenant, queue or job, the most first; of at most 10,000 rows that match."""
         ...
 
-    async def due_names(
-        self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
-    ) -> Mapping[str, Count]:
-        """Due jobs in these queues by name, capped, in byte order of the name; those of `without` are left out."""
+    async def due(
+        self,
+        *,
+        queues: Sequence[str],
+        without: Sequence[str] = (),
+        tenants: Sequence[str] = (),
+        limit: int = 50,
+    ) -> list[DueGroup]:
+        """Due jobs in these queues whose name is not in `without`, by name and queue in byte order; counts are capped.
+
+        Behind them those of `tenants` whose name is, by tenant too and the most first. At most `limit` of either kind.
+        """
         ...
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]: ...

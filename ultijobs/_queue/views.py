@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,7 @@ __all__ = [
     "ActivityRow",
     "Cause",
     "Count",
+    "DueGroup",
     "JobPage",
     "JobRow",
     "LeaseRow",
@@ -27,6 +28,7 @@ __all__ = [
     "Tally",
     "WaitingOn",
     "WorkerRow",
+    "by_name",
 ]
 
 
@@ -183,6 +185,31 @@ class Tally:
     first_at: datetime
     """Of their stop, or of when they are due while they live."""
     last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroup:
+    """Due jobs of one queue and one name; of one tenant alone where `tenant` is set."""
+
+    queue: str
+    name: str
+    tenant: str | None
+    count: Count
+    oldest: datetime
+    """When the first of them was due."""
+    limits: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The limits of the application that declares the name, as its catalogue has them; for a tenant's group."""
+
+
+def by_name(groups: Iterable[DueGroup]) -> dict[str, Count]:
+    """The groups that are of no one tenant, counted by name."""
+    found: dict[str, Count] = {}
+    for group in groups:
+        if group.tenant is None:
+            before = found.get(group.name, Count(0))
+            exact = before.kind == group.count.kind == "exact"
+            found[group.name] = Count(before.value + group.count.value, "exact" if exact else "capped")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

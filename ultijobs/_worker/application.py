@@ -120,6 +120,7 @@ def catalogue_of(app: Application) -> list[CatalogEntry]:
         app.registry,
         redact=app.redact,
         retention=app.retention,
+        limits=app.limits,
         code_version=around.code_version,
         environment=around.environment,
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from ultijobs._log import emit
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.views import by_name
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.caps import Caps
 from ultijobs._worker.heartbeat import Identity
@@ -70,7 +71,7 @@ class Chores:
         """One line for each name that is due here and that no live worker runs."""
         store = self._driver.inspect
         known = set(self._identity.names)
-        due = await store.due_names(queues=self._identity.queues, without=sorted(known))
+        due = by_name(await store.due(queues=self._identity.queues, without=sorted(known)))
         if not due:
             return
         for worker in await store.workers():

@@ -80,6 +80,7 @@ class StuckKind(StrEnum):
     CRON = "cron late"
     OUTBOX = "outbox"
     BACKFILL = "backfill stalled"
+    THROTTLED = "throttled"
     FAILED_DETECTOR = "unknown"
 
 
@@ -101,6 +102,7 @@ class Stuck:
     """The filter that lists it."""
     queue: str | None = None
     cause: Cause | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Final, Literal
 
 from ultijobs._queue.driver import InspectionStore
 from ultijobs._queue.schedule import ScheduleStore
-from ultijobs._queue.views import Cause, Count, LeaseRow, QueueRow, Stats, WorkerRow
+from ultijobs._queue.views import Cause, Count, DueGroup, LeaseRow, QueueRow, Stats, WorkerRow, by_name
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import BackfillStalled, UltijobsError
 from ultijobs.inspection.filter import format_where
 from ultijobs.inspection.late import late_tasks
 from ultijobs.inspection.models import Overview, Stuck, StuckKind
+from ultijobs.inspection.throttled import limited_tenants, throttled
 
 __all__ = ["STOPPED", "overview"]
 
@@ -60,9 +61,10 @@ async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str 
         held = await store.leases(limit=_LEASES)
         return _lapsed([lease for lease in held if lease.expired and tenant in {None, lease.tenant_id}])
 
-    async def names() -> list[Stuck]:
-        facts.names = await _names_without_worker(store, facts)
-        return _unknown_names(facts.names)
+    async def due() -> list[Stuck]:
+        groups = await _not_claimed(store, facts, tenant)
+        facts.names = by_name(groups) if tenant is None else {}
+        return [*_unknown_names(facts.names), *throttled(groups, facts.workers)]
 
     async def tasks() -> list[Stuck]:
         return await late_tasks(schedule, facts.now)
@@ -70,8 +72,8 @@ async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str 
     facts.known = await _detect("workers", workers, stuck)
     await _detect("dead letters", causes, stuck)
     await _detect("leases", leases, stuck)
-    if facts.known and tenant is None:
-        await _detect("names", names, stuck)
+    if facts.known:
+        await _detect("what is due and not claimed", due, stuck)
     if tenant is None:
         await _detect("tasks", tasks, stuck)
     stuck += _outbox(stats)
@@ -113,11 +115,14 @@ async def _detect(what: str, detector: Callable[[], Awaitable[list[Stuck]]], stu
     return True
 
 
-async def _names_without_worker(store: InspectionStore, facts: _Facts) -> Mapping[str, Count]:
-    """Due rows in a queue that is served, of a name that no live worker knows; an unserved queue has its own line."""
+async def _not_claimed(store: InspectionStore, facts: _Facts, tenant: str | None) -> list[DueGroup]:
+    """Due rows in a queue that is served, of a name that no live worker knows, or of a tenant at its limit."""
     served = [q.queue for q in facts.stats.queues if q.state != "unserved" and q.ready.value]
     known = {name for w in facts.workers if w.state not in {"gone", "drained"} for name in w.names}
-    return await store.due_names(queues=served, without=sorted(known)) if served else {}
+    limited = limited_tenants(facts.workers, tenant)
+    if not served or (tenant is not None and not limited):
+        return []
+    return await store.due(queues=served, without=sorted(known), tenants=limited)
 
 
 def _dead(cause: Cause, now: datetime) -> Stuck:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import cast
 
 from ultijobs._queue.records import JobState, Outcome
 from ultijobs._queue.steps import StepStatus
-from ultijobs._queue.views import Cause, Count, QueueRow, Stats, Tally
+from ultijobs._queue.views import Cause, Count, DueGroup, QueueRow, Stats, Tally
 from ultijobs._queue.where import Field, Where
 from ultijobs.memory._filters import matches
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
 
-__all__ = ["causes", "count", "due_names", "queues", "stats", "tally"]
+__all__ = ["causes", "count", "due", "queues", "stats", "tally"]
 
 _SAMPLES = 3
 
@@ -88,15 +89,31 @@ def _queue_row(store: Store, queue: str, rows: list[Row], now: datetime) -> Queu
     )
 
 
-def due_names(store: Store, queues: Sequence[str], without: Sequence[str], limit: int) -> dict[str, Count]:
+def due(
+    store: Store, queues: Sequence[str], without: Sequence[str], tenants: Sequence[str], limit: int
+) -> list[DueGroup]:
     now = store.now()
-    names = Counter(
-        row.name
-        for row in store.jobs.values()
-        if row.state in {"ready", "suspended"} and row.behind is None and row.run_at <= now and row.queue in queues
-    )
-    listed = sorted((name for name in names if name not in without), key=str.encode)
-    return {name: Count(names[name]) for name in listed[:limit]}
+    groups: dict[tuple[str, str, str | None], list[datetime]] = defaultdict(list)
+    for row in store.jobs.values():
+        waits = row.state in {"ready", "suspended"} and row.behind is None and row.run_at <= now
+        if not waits or row.queue not in queues:
+            continue
+        if row.name not in without:
+            groups[row.name, row.queue, None].append(row.due_at)
+        elif row.tenant_id in tenants:
+            groups[row.name, row.queue, row.tenant_id].append(row.due_at)
+    found = [
+        DueGroup(queue, name, tenant, Count(len(times)), min(times), {} if tenant is None else _limits(store, name))
+        for (name, queue, tenant), times in groups.items()
+    ]
+    found.sort(key=lambda one: (-one.count.value if one.tenant else 0, one.name.encode(), one.queue, one.tenant or ""))
+    return [*[one for one in found if one.tenant is None][:limit], *[one for one in found if one.tenant][:limit]]
+
+
+def _limits(store: Store, name: str) -> Mapping[str, object]:
+    entry = store.catalog.get(("job", name)) or store.catalog.get(("backfill", name))
+    limits = None if entry is None else entry.declaration.get("limits")
+    return cast("dict[str, object]", limits) if isinstance(limits, dict) else {}
 
 
 def tally(store: Store, where: Where, by: Field, limit: int) -> list[Tally]:

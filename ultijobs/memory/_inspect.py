@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -15,6 +15,7 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
+    DueGroup,
     JobPage,
     JobRow,
     LeaseRow,
@@ -138,11 +139,11 @@ class MemoryInspection:
         with self._store.lock:
             return _counts.tally(self._store, where, by, limit)
 
-    async def due_names(
-        self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
-    ) -> Mapping[str, Count]:
+    async def due(
+        self, *, queues: Sequence[str], without: Sequence[str] = (), tenants: Sequence[str] = (), limit: int = 50
+    ) -> list[DueGroup]:
         with self._store.lock:
-            return _counts.due_names(self._store, queues, without, limit)
+            return _counts.due(self._store, queues, without, tenants, limit)
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
         with self._store.lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from ultijobs._queue.views import (
     ActivityRow,
     Cause,
     Count,
+    DueGroup,
     JobPage,
     JobRow,
     LeaseRow,
@@ -28,6 +29,7 @@ from ultijobs.postgres import (
     activity,
     catalog,
     causes,
+    due,
     health,
     matching,
     pages,
@@ -99,10 +101,10 @@ class PostgresInspection:
     async def tally(self, where: Where, by: Field, *, limit: int = 50) -> list[Tally]:
         return await tallies.tally(self._links, self._sql, where, by, limit)
 
-    async def due_names(
-        self, *, queues: Sequence[str], without: Sequence[str] = (), limit: int = 50
-    ) -> Mapping[str, Count]:
-        return await stats.due_names(self._links, self._sql, queues, without, limit)
+    async def due(
+        self, *, queues: Sequence[str], without: Sequence[str] = (), tenants: Sequence[str] = (), limit: int = 50
+    ) -> list[DueGroup]:
+        return await due.due(self._links, self._sql, queues, without, tenants, limit)
 
     async def leases(self, *, limit: int = 200) -> list[LeaseRow]:
         return await reads.leases(self._links, self._sql, limit)

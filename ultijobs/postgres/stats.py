@@ -15,12 +15,11 @@ from ultijobs.postgres.stepping import IN_STREAM, STREAMS
 if TYPE_CHECKING:
     from asyncpg import Record
 
-__all__ = ["DUE_NAMES", "STATS", "STATS_OF_TENANT", "due_names", "stats"]
+__all__ = ["STATS", "STATS_OF_TENANT", "stats"]
 
 _CAP: Final = 10_000
 _STOPPED: Final = 10_000
 _HISTORY: Final = 10_000
-_NAMES_SEEN: Final = 2_000
 
 _MINE: Final = "($1::text is null or x.tenant_id = $1::text)"
 _QUEUE: Final = "($2::text is null or x.queue = $2::text)"
@@ -154,18 +153,6 @@ _OUTBOX: Final = f"""\
 STATS: Final = _STATS.replace("{waiting}", _WAITING).replace("{outbox}", _OUTBOX)
 STATS_OF_TENANT: Final = _STATS.replace("{waiting}", _WAITING_OF_TENANT).replace("{outbox}", "")
 
-# $1 queues, $2 names that are left out, $3 at most; names that nobody claims stay at the head of their stream.
-DUE_NAMES: Final = f"""\
-with recursive {STREAMS},
-heads as materialized (
-  select s.n as stream, x.name from streams s cross join lateral (
-    select j.name from {{schema}}.x_jobs j where {IN_STREAM} and j.run_at <= now()
-     order by j.run_at, j.id limit {_NAMES_SEEN}) x
-   where s.queue = any($1::text[]))
-select h.name, count(*) as n,
-       exists (select from heads c group by c.stream having count(*) >= {_NAMES_SEEN}) as cut
-  from heads h where h.name <> all($2::text[]) group by h.name order by h.name limit $3::int"""
-
 
 async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -> Stats:
     """See `InspectionStore.stats`."""
@@ -195,14 +182,6 @@ async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -
     ages = [q.oldest_ready_ms for q in queues if q.oldest_ready_ms is not None]
     outbox = _outbox(first) if queue is None and tenant is None else None
     return Stats(queues, totals, max(ages, default=None), first["as_of"], outbox)
-
-
-async def due_names(
-    links: Links, sql: Sql, queues: Sequence[str], without: Sequence[str], limit: int
-) -> dict[str, Count]:
-    """See `InspectionStore.due_names`."""
-    rows = await links.fetch(sql(DUE_NAMES), list(queues), list(without), limit)
-    return {row["name"]: Count(row["n"], "capped" if row["cut"] else "exact") for row in rows}
 
 
 def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:

@@ -84,6 +84,11 @@ def _own(app: App[Any], environment: str | None) -> Mapping[str, CatalogEntry]:
 
     version = _settings.load().code_version
     entries = catalogue(
-        app.registry, redact=app.redact, retention=app.retention, code_version=version, environment=environment
+        app.registry,
+        redact=app.redact,
+        retention=app.retention,
+        limits=app.limits,
+        code_version=version,
+        environment=environment,
     )
     return {entry.name: entry for entry in entries if entry.kind == "backfill"}

@@ -104,6 +104,7 @@ async def _declare(call: Invocation, app: App[Any]) -> None:
                 app.registry,
                 redact=app.redact,
                 retention=app.retention,
+                limits=app.limits,
                 code_version=around.code_version,
                 environment=around.environment,
             )

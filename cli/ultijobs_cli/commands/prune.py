@@ -69,7 +69,9 @@ async def _expired(call: Invocation, api: Inspector) -> Expired:
     from ultijobs._definitions.catalogue import catalogue  # noqa: PLC0415 - only where an application is loaded
 
     app = load_app(call)
-    entries = catalogue(app.registry, redact=app.redact, retention=app.retention, code_version=None, environment=None)
+    entries = catalogue(
+        app.registry, redact=app.redact, retention=app.retention, limits=app.limits, code_version=None, environment=None
+    )
     return await api.expired(app.retention, entries)
 
 

@@ -142,7 +142,9 @@ def _declared(call: Invocation) -> tuple[Sequence[CatalogEntry], Sequence[Findin
         app = load_app(call)
     except CommandFailed as failed:
         return (), failed.report.findings
-    entries = catalogue(app.registry, redact=app.redact, retention=app.retention, code_version=None, environment=None)
+    entries = catalogue(
+        app.registry, redact=app.redact, retention=app.retention, limits=app.limits, code_version=None, environment=None
+    )
     return entries, ()
 
 

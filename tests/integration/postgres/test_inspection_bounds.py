@@ -200,7 +200,7 @@ async def test_causes_are_read_from_the_newest_stopped_rows(reading: Any) -> Non
 
 async def test_names_that_wait_are_read_from_the_heads_of_their_streams(reading: Any) -> None:
     store, links = reading
-    found = await store.due_names(queues=["billing", "mail"], without=["charge_1"])
+    found = await store.due(queues=["billing", "mail"], without=["charge_1"])
     assert sorted(found) == [f"charge_{n}" for n in (0, 2, 3, 4, 5, 6)]
     assert links.rows <= 2 * 2_000 + 10
 

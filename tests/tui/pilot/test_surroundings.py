@@ -194,6 +194,13 @@ async def test_what_is_stuck_beside_the_queue_leads_to_its_screen() -> None:
             await driver.sees(seen)
 
 
+async def test_the_key_of_a_throttled_tenant_narrows_to_it() -> None:
+    async with driving(FakeSource(overview=data.overview(data.stuck_around()))) as driver:
+        await driver.until(lambda: driver.grid.go("tenant:t42"))
+        await driver.press("t")
+        await driver.until(lambda: driver.app.tenant == "t42")
+
+
 async def test_a_stalled_backfill_is_no_dead_letter_to_retry() -> None:
     async with driving(FakeSource(overview=data.overview(data.stuck_around()))) as driver:
         await driver.until(lambda: driver.grid.go("dead:attempts-exhausted:55aa"))

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from ultijobs import Retention, RetryPolicy, job
+from ultijobs import Limits, Retention, RetryPolicy, job
 from ultijobs._definitions.catalogue import catalogue
 from ultijobs._definitions.registry import Registry
 from ultijobs._queue.claims import CrashPolicy
@@ -27,7 +27,9 @@ async def plain() -> None: ...
 
 def test_the_catalogue_says_what_the_declaration_says():
     registry = Registry([odd, plain])
-    entries = catalogue(registry, redact=("*card*",), retention=Retention(), code_version="7", environment="test")
+    entries = catalogue(
+        registry, redact=("*card*",), retention=Retention(), limits=Limits(), code_version="7", environment="test"
+    )
     stored = [
         CatalogEntry(entry.kind, entry.name, entry.queue, json.loads(json.dumps(entry.declaration)))
         for entry in entries

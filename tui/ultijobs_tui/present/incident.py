@@ -26,6 +26,7 @@ _SHORT: Final = {
     StuckKind.CRON: "cron",
     StuckKind.OUTBOX: "outbox",
     StuckKind.BACKFILL: "backfill",
+    StuckKind.THROTTLED: "throttled",
     StuckKind.FAILED_DETECTOR: "unknown",
 }
 _PRESS: Final = {
@@ -37,6 +38,7 @@ _PRESS: Final = {
     StuckKind.CRON: ("open", "task"),
     StuckKind.OUTBOX: ("open", "outbox"),
     StuckKind.BACKFILL: ("open", "backfill"),
+    StuckKind.THROTTLED: ("tenant", "tenant"),
     StuckKind.FAILED_DETECTOR: ("now", ""),
 }
 _SPARK: Final = 12

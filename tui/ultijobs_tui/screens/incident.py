@@ -54,6 +54,10 @@ class IncidentScreen(CockpitScreen):
         stuck = self._stuck()
         return holder_of_stuck(stuck) if stuck else super().holder()
 
+    def tenant_here(self) -> str | None:
+        stuck = self._stuck()
+        return stuck.tenant if stuck else None
+
     def crumb(self) -> Line:
         if self._find:
             return line(

@@ -11,7 +11,7 @@ from ultijobs._clock import SYSTEM_CLOCK, Clock
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.health import Health
 from ultijobs._queue.outbox import OutboxDepth, OutboxStore
-from ultijobs._queue.views import Count, LeaseRow, Stats, WorkerRow
+from ultijobs._queue.views import Count, LeaseRow, Stats, WorkerRow, by_name
 from ultijobs.errors import UltijobsError
 from ultijobs.inspection.late import late_tasks
 from ultijobs.inspection.models import Stuck
@@ -87,7 +87,7 @@ async def _unknown_names(driver: Driver, facts: Facts) -> Mapping[str, Count]:
         return {}
     served = [queue.queue for queue in facts.stats.queues if queue.workers and queue.ready.value]
     known = sorted({name for worker in facts.live for name in worker.names})
-    return await driver.inspect.due_names(queues=served, without=known) if served else {}
+    return by_name(await driver.inspect.due(queues=served, without=known)) if served else {}
 
 
 async def _part(facts: Facts, name: Part, read: Callable[[], Awaitable[T]]) -> T | None:
