@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -19,7 +19,7 @@ __all__ = ["ActivityScreen"]
 _PAGE: Final = 100
 
 
-class ActivityScreen(PagedScreen):
+class ActivityScreen(PagedScreen[ActivityRow]):
     VIEW = "activity"
     PANEL_ROWS = 8
     BINDINGS = bindings_of("activity")
@@ -45,17 +45,19 @@ class ActivityScreen(PagedScreen):
         look = self.desk.look()
         return activity_panel(self.under(), look, look.width)
 
-    def under(self) -> ActivityRow | None:
-        rows = (self.frame.activity if self.frame else None) or []
-        return next((row for row in rows if str(row.id) == self.grid.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[ActivityRow] | None:
+        return frame.activity
+
+    def row_key(self, row: ActivityRow) -> str:
+        return str(row.id)
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
             **super().handlers(),
-            "open": self._open,
-            "copy.id": lambda: self._copy(lambda row: str(row.id)),
-            "copy.cli": lambda: self._copy(lambda row: row.equivalent or self.CLI),
+            "open": self.with_row(self._open),
+            "copy.id": self.with_row(lambda row: self.desk.copy(str(row.id))),
+            "copy.cli": self.with_row(lambda row: self.desk.copy(row.equivalent or self.CLI)),
         }
 
     def unfit(self, action: KeyAction) -> str | None:
@@ -64,12 +66,5 @@ class ActivityScreen(PagedScreen):
             return "no command does the same"
         return super().unfit(action)
 
-    def _open(self) -> None:
-        row = self.under()
-        if row is not None:
-            self.desk.page_text(f"{row.action} by {row.actor}", activity_text(row))
-
-    def _copy(self, text: Callable[[ActivityRow], str]) -> None:
-        row = self.under()
-        if row is not None:
-            self.desk.copy(text(row))
+    def _open(self, row: ActivityRow) -> None:
+        self.desk.page_text(f"{row.action} by {row.actor}", activity_text(row))

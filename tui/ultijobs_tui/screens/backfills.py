@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from ultijobs.inspection import Action, BackfillRow, BackfillState, Target
@@ -26,7 +26,7 @@ _STOPPED: Final = frozenset({BackfillState.FAILED, BackfillState.CANCELLED})
 _QUEUED: Final = frozenset({"pause", "resume"})
 
 
-class BackfillsScreen(ListScreen):
+class BackfillsScreen(ListScreen[BackfillRow]):
     VIEW = "backfills"
     PANEL_ROWS = 5
     BINDINGS = bindings_of("backfills")
@@ -47,9 +47,11 @@ class BackfillsScreen(ListScreen):
     def panel(self) -> list[Line]:
         return backfill_panel(self.under(), self.desk.look())
 
-    def under(self) -> BackfillRow | None:
-        rows = (self.frame.backfills if self.frame else None) or []
-        return next((row for row in rows if row.name == self._list.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[BackfillRow] | None:
+        return frame.backfills
+
+    def row_key(self, row: BackfillRow) -> str:
+        return row.name
 
     def tenant_here(self) -> str | None:
         row = self.under()
@@ -63,20 +65,17 @@ class BackfillsScreen(ListScreen):
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
-        def on(do: Callable[[BackfillRow], None]) -> Callable[[], None]:
-            return lambda: None if (row := self.under()) is None else do(row)
-
         return {
             **super().handlers(),
-            "open": on(lambda row: self.desk.go(Place("run", job=row.job_id))),
-            "start": on(lambda row: self._pass(row, Action.START_BACKFILL, "START")),
-            "force": on(lambda row: self._pass(row, Action.FORCE_BACKFILL, "FORCE a new pass of")),
-            "cancel": on(lambda row: self._job(row, Action.CANCEL, "CANCEL the pass of")),
-            "retry": on(lambda row: self._job(row, Action.RETRY, "GO ON with the pass of")),
-            "pause": on(lambda row: self._queue(row, Action.PAUSE)),
-            "resume": on(lambda row: self._queue(row, Action.RESUME)),
-            "copy.id": on(lambda row: self.desk.copy(row.name)),
-            "copy.cli": on(lambda row: self.desk.copy(f"ultijobs backfill {row.name}")),
+            "open": self.with_row(lambda row: self.desk.go(Place("run", job=row.job_id))),
+            "start": self.with_row(lambda row: self._pass(row, Action.START_BACKFILL, "START")),
+            "force": self.with_row(lambda row: self._pass(row, Action.FORCE_BACKFILL, "FORCE a new pass of")),
+            "cancel": self.with_row(lambda row: self._job(row, Action.CANCEL, "CANCEL the pass of")),
+            "retry": self.with_row(lambda row: self._job(row, Action.RETRY, "GO ON with the pass of")),
+            "pause": self.with_row(lambda row: self._queue(row, Action.PAUSE)),
+            "resume": self.with_row(lambda row: self._queue(row, Action.RESUME)),
+            "copy.id": self.with_row(lambda row: self.desk.copy(row.name)),
+            "copy.cli": self.with_row(lambda row: self.desk.copy(f"ultijobs backfill {row.name}")),
         }
 
     def unfit(self, action: KeyAction) -> str | None:

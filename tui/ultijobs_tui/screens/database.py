@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.database import Fact, database_panel, database_summary, database_table, facts_of
@@ -13,7 +13,7 @@ from ultijobs_tui.table import Line, Span, Table
 __all__ = ["DatabaseScreen"]
 
 
-class DatabaseScreen(ListScreen):
+class DatabaseScreen(ListScreen[Fact]):
     VIEW = "database"
     PANEL_ROWS = 7
     BINDINGS = bindings_of("database")
@@ -32,19 +32,17 @@ class DatabaseScreen(ListScreen):
     def panel(self) -> list[Line]:
         return database_panel(self.under(), self.desk.look())
 
-    def under(self) -> Fact | None:
-        health = self.frame.health if self.frame else None
-        facts = facts_of(health, self.desk.look()) if health else []
-        return next((fact for fact in facts if fact.key == self._list.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[Fact] | None:
+        return facts_of(frame.health, self.desk.look()) if frame.health else None
+
+    def row_key(self, row: Fact) -> str:
+        return row.key
 
     def handlers(self) -> Mapping[str, Callable[[], None]]:
-        def on(do: Callable[[Fact], None]) -> Callable[[], None]:
-            return lambda: None if (fact := self.under()) is None else do(fact)
-
         return {
             **super().handlers(),
-            "open": on(lambda fact: self.desk.page_text(f"{fact.what} {fact.who}", _whole(fact))),
-            "copy.id": on(lambda fact: self.desk.copy(fact.statement)),
+            "open": self.with_row(lambda fact: self.desk.page_text(f"{fact.what} {fact.who}", _whole(fact))),
+            "copy.id": self.with_row(lambda fact: self.desk.copy(fact.statement)),
         }
 
 

@@ -17,8 +17,9 @@ from ultijobs_tui.frame import Frame, Needs, PageAsk
 from ultijobs_tui.present.filters import GRAMMAR, empty_jobs, filter_error
 from ultijobs_tui.present.holder import holder_of
 from ultijobs_tui.present.jobs import SORT_WORDS, job_table
-from ultijobs_tui.screens.base import CockpitScreen, bindings_of
+from ultijobs_tui.screens.base import bindings_of
 from ultijobs_tui.screens.marks import Marks
+from ultijobs_tui.screens.paged import Turning
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.grid import Grid
 
@@ -27,7 +28,7 @@ __all__ = ["JobsScreen"]
 _PAGE = 200
 
 
-class JobsScreen(CockpitScreen):
+class JobsScreen(Turning):
     VIEW = "jobs"
     BINDINGS = bindings_of("jobs")
 
@@ -35,15 +36,20 @@ class JobsScreen(CockpitScreen):
         super().__init__()
         self._where = ""
         self._sort = Sort.NEWEST
-        self._after: list[str] = []
         self._frame: Frame | None = None
         self._before: list[JobRow] = []
         self._wanted: str | None = None
         self.marks = Marks()
 
     def needs(self) -> Needs:
-        after = self._after[-1] if self._after else None
-        return Needs(page=PageAsk(self._where, self._sort, after, _PAGE))
+        return Needs(page=PageAsk(self._where, self._sort, self.pages.after, _PAGE))
+
+    def next_page(self) -> str | None:
+        page = self._frame.page if self._frame else None
+        return page.next if page else None
+
+    def forget_page(self) -> None:
+        self._before = []
 
     def body(self) -> Iterable[Widget]:
         yield Grid(id="jobs")
@@ -68,12 +74,12 @@ class JobsScreen(CockpitScreen):
     def crumb(self) -> Line:
         page = self._frame.page if self._frame else None
         rows = "" if page is None else f"{len(page.rows)} row{'' if len(page.rows) == 1 else 's'}   "
-        more = " (pgdn next)" if page is not None and page.next else ""
+        more = " (pgdn next)" if self.next_page() else ""
         shown = Span(self._where, Tone.ACCENT) if self._where else Span("all jobs", Tone.PLAIN)
         parts: list[str | Span] = [" ", Span("filter ", Tone.MUTED), shown]
         if words := self.marks.words([str(r.id) for r in page.rows] if page else []):
             parts += ["   ", Span(words, Tone.ACCENT)]
-        right = f"{rows}{SORT_WORDS[self._sort]}   page {len(self._after) + 1}{more} "
+        right = f"{rows}{SORT_WORDS[self._sort]}   page {self.pages.number}{more} "
         return line(*parts, right=(Span(right, Tone.MUTED),))
 
     def marks_shown(self) -> int:
@@ -123,49 +129,22 @@ class JobsScreen(CockpitScreen):
         self.desk.go(Place("jobs", where=text.strip()))
 
     def _list(self, where: str) -> None:
-        if where == self._where and self._frame is not None and not self._after:
+        if where == self._where and self._frame is not None and self.pages.after is None:
             return
         self._where = where
-        self._restart()
-
-    def _restart(self) -> None:
-        self._after = []
-        self._turn()
-
-    def _turn(self) -> None:
-        self._before = []
-        self.query_one(Grid).forget()
-        self.desk.poke()
-
-    def _page_down(self) -> None:
-        grid = self.query_one(Grid)
-        page = self._frame.page if self._frame else None
-        if page is not None and page.next and grid.cursor.index == len(grid.table.rows) - 1:
-            self._after.append(page.next)
-            self._turn()
-        else:
-            grid.move(grid.page)
-
-    def _page_up(self) -> None:
-        grid = self.query_one(Grid)
-        if self._after and grid.cursor.index == 0:
-            self._after.pop()
-            self._turn()
-        else:
-            grid.move(-grid.page)
+        self.restart()
 
     def _next_sort(self) -> None:
         sorts = list(SORT_WORDS)
         self._sort = sorts[(sorts.index(self._sort) + 1) % len(sorts)]
-        self._restart()
+        self.restart()
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
+            **super().handlers(),
             "open": self._open,
             "back": self._back,
-            "move.page_down": self._page_down,
-            "move.page_up": self._page_up,
             "sort": self._next_sort,
             "mark": self._mark,
             "mark.page": lambda: self._marking(lambda: self.marks.add(self._before)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from ultijobs.inspection import Action, LeaseRow
@@ -17,7 +17,7 @@ from ultijobs_tui.table import Line, Span, Table
 __all__ = ["LeasesScreen"]
 
 
-class LeasesScreen(ListScreen):
+class LeasesScreen(ListScreen[LeaseRow]):
     VIEW = "leases"
     PANEL_ROWS = 5
     BINDINGS = bindings_of("leases")
@@ -38,9 +38,11 @@ class LeasesScreen(ListScreen):
     def panel(self) -> list[Line]:
         return lease_panel(self.under(), self.frame, self.desk.look())
 
-    def under(self) -> LeaseRow | None:
-        rows = (self.frame.leases if self.frame else None) or []
-        return next((lease for lease in rows if str(lease.id) == self.grid.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[LeaseRow] | None:
+        return frame.leases
+
+    def row_key(self, row: LeaseRow) -> str:
+        return str(row.id)
 
     def tenant_here(self) -> str | None:
         lease = self.under()
@@ -52,15 +54,12 @@ class LeasesScreen(ListScreen):
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
-        def on(do: Callable[[LeaseRow], None]) -> Callable[[], None]:
-            return lambda: None if (lease := self.under()) is None else do(lease)
-
         return {
             **super().handlers(),
-            "open": on(lambda lease: self.desk.go(Place("run", job=lease.id))),
-            "cancel": on(self._cancel),
-            "why": on(lambda lease: self.desk.show_why(lease.id)),
-            "copy.id": on(lambda lease: self.desk.copy(str(lease.id))),
+            "open": self.with_row(lambda lease: self.desk.go(Place("run", job=lease.id))),
+            "cancel": self.with_row(self._cancel),
+            "why": self.with_row(lambda lease: self.desk.show_why(lease.id)),
+            "copy.id": self.with_row(lambda lease: self.desk.copy(str(lease.id))),
         }
 
     def _cancel(self, lease: LeaseRow) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar
 
 from textual.widget import Widget
 
@@ -18,9 +18,11 @@ from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["ListScreen"]
 
+R = TypeVar("R")
 
-class ListScreen(CockpitScreen):
-    """Subclasses read a frame: its table, its summary, what is under the cursor; and act on that."""
+
+class ListScreen(CockpitScreen, Generic[R]):
+    """Subclasses read a frame: its rows, their table and summary; and act on the row under the cursor."""
 
     PANEL_ROWS = 8
     SORTS: ClassVar[tuple[str, ...]] = ()
@@ -51,8 +53,12 @@ class ListScreen(CockpitScreen):
         """The list in a few words."""
 
     @abstractmethod
-    def under(self) -> object | None:
-        """The row under the cursor."""
+    def rows(self, frame: Frame) -> Sequence[R] | None:
+        """What the frame holds to list; None when that could not be read."""
+
+    @abstractmethod
+    def row_key(self, row: R) -> str:
+        """What tells a row from every other, in each frame."""
 
     def note(self, frame: Frame) -> None:
         """A frame came that was not there before."""
@@ -86,6 +92,16 @@ class ListScreen(CockpitScreen):
     @property
     def _list(self) -> Grid:
         return self.query(Grid).first()
+
+    def under(self) -> R | None:
+        """The row under the cursor."""
+        key = self._list.cursor.key
+        rows = (self.rows(self.frame) if self.frame else None) or ()
+        return next((row for row in rows if self.row_key(row) == key), None)
+
+    def with_row(self, do: Callable[[R], None]) -> Callable[[], None]:
+        """What a key does with the row under the cursor; without one it does nothing."""
+        return lambda: None if (row := self.under()) is None else do(row)
 
     def moved(self, grid: Grid) -> None:  # noqa: ARG002 - there is one
         self._panel()

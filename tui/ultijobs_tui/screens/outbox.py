@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual.widget import Widget
@@ -30,7 +30,7 @@ __all__ = ["OutboxScreen"]
 _PAGE: Final = 100
 
 
-class OutboxScreen(PagedScreen):
+class OutboxScreen(PagedScreen[OutboxRow]):
     VIEW = "outbox"
     PANEL_ROWS = 4
     HEAD_ROWS = 1
@@ -69,9 +69,11 @@ class OutboxScreen(PagedScreen):
     def panel(self) -> list[Line]:
         return outbox_panel(self.under(), self.desk.look())
 
-    def under(self) -> OutboxRow | None:
-        page = self.frame.outbox if self.frame else None
-        return next((row for row in (page.rows if page else ()) if str(row.id) == self._list.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[OutboxRow] | None:
+        return frame.outbox.rows if frame.outbox else None
+
+    def row_key(self, row: OutboxRow) -> str:
+        return str(row.id)
 
     def tenant_here(self) -> str | None:
         row = self.under()
@@ -79,15 +81,12 @@ class OutboxScreen(PagedScreen):
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
-        def on(do: Callable[[OutboxRow], None]) -> Callable[[], None]:
-            return lambda: None if (row := self.under()) is None else do(row)
-
         return {
             **super().handlers(),
-            "open": on(self._open),
+            "open": self.with_row(self._open),
             "states": self._next_state,
-            "retry": on(self._retry),
-            "copy.id": on(lambda row: self.desk.copy(str(row.id))),
+            "retry": self.with_row(self._retry),
+            "copy.id": self.with_row(lambda row: self.desk.copy(str(row.id))),
             "copy.cli": lambda: self.desk.copy(f"ultijobs outbox ls{f' --state {self._state}' if self._state else ''}"),
         }
 
@@ -99,8 +98,7 @@ class OutboxScreen(PagedScreen):
 
     def _next_state(self) -> None:
         self._state = OUTBOX_STATES[(OUTBOX_STATES.index(self._state) + 1) % len(OUTBOX_STATES)]
-        self.pages.restart()
-        self.turn()
+        self.restart()
 
     def _open(self, row: OutboxRow) -> None:
         if row.job_id is not None:

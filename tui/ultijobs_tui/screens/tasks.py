@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.widget import Widget
@@ -21,7 +21,7 @@ from ultijobs_tui.widgets.lines import Lines
 __all__ = ["TasksScreen"]
 
 
-class TasksScreen(ListScreen):
+class TasksScreen(ListScreen[TaskRow]):
     VIEW = "tasks"
     BINDINGS = bindings_of("tasks")
     SORTS = TASK_SORTS
@@ -60,9 +60,11 @@ class TasksScreen(ListScreen):
     def panel(self) -> list[Line]:
         return task_panel(self.under(), self.frame, self.desk.look())
 
-    def under(self) -> TaskRow | None:
-        rows = (self.frame.tasks if self.frame else None) or []
-        return next((task for task in rows if task.name == self._list.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[TaskRow] | None:
+        return frame.tasks
+
+    def row_key(self, row: TaskRow) -> str:
+        return row.name
 
     def _slot(self) -> Slot | None:
         key = self._ledger.cursor.key
@@ -102,18 +104,15 @@ class TasksScreen(ListScreen):
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
-        def on(do: Callable[[TaskRow], None]) -> Callable[[], None]:
-            return lambda: None if (task := self.under()) is None else do(task)
-
         return {
             **super().handlers(),
             "open": self._open,
             "back": self._back,
             "move.pane": self._other_pane,
-            "run_task": on(self._run),
-            "upcoming": on(lambda task: self.desk.show_upcoming(task.name)),
-            "copy.id": on(lambda task: self.desk.copy(task.name)),
-            "copy.cli": on(lambda task: self.desk.copy(f"ultijobs tasks show {task.name}")),
+            "run_task": self.with_row(self._run),
+            "upcoming": self.with_row(lambda task: self.desk.show_upcoming(task.name)),
+            "copy.id": self.with_row(lambda task: self.desk.copy(task.name)),
+            "copy.cli": self.with_row(lambda task: self.desk.copy(f"ultijobs tasks show {task.name}")),
         }
 
     def unfit(self, action: KeyAction) -> str | None:

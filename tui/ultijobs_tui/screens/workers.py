@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from ultijobs.inspection import Action, Target, WorkerRow
@@ -19,7 +19,7 @@ from ultijobs_tui.table import Line, Span, Table
 __all__ = ["WorkersScreen"]
 
 
-class WorkersScreen(ListScreen):
+class WorkersScreen(ListScreen[WorkerRow]):
     VIEW = "workers"
     PANEL_ROWS = 8
     BINDINGS = bindings_of("workers")
@@ -49,18 +49,20 @@ class WorkersScreen(ListScreen):
     def panel(self) -> list[Line]:
         return worker_panel(self.under(), self.frame, self.desk.look())
 
-    def under(self) -> WorkerRow | None:
-        rows = (self.frame.workers if self.frame else None) or []
-        return next((w for w in rows if str(w.instance) == self.grid.cursor.key), None)
+    def rows(self, frame: Frame) -> Sequence[WorkerRow] | None:
+        return frame.workers
+
+    def row_key(self, row: WorkerRow) -> str:
+        return str(row.instance)
 
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
             **super().handlers(),
-            "open": self._leases,
-            "drain": lambda: self._act(Action.DRAIN_WORKER, "DRAIN"),
-            "resume": lambda: self._act(Action.RESUME_WORKER, "RESUME"),
-            "copy.id": self._copy,
+            "open": self.with_row(self._leases),
+            "drain": self.with_row(lambda worker: self._act(worker, Action.DRAIN_WORKER, "DRAIN")),
+            "resume": self.with_row(lambda worker: self._act(worker, Action.RESUME_WORKER, "RESUME")),
+            "copy.id": self.with_row(lambda worker: self.desk.copy(worker.worker_id)),
         }
 
     def unfit(self, action: KeyAction) -> str | None:
@@ -75,17 +77,8 @@ class WorkersScreen(ListScreen):
                 return "this worker is drained: u lets it claim again"
         return super().unfit(action)
 
-    def _leases(self) -> None:
-        worker = self.under()
-        if worker is not None:
-            self.desk.go(Place("leases", where=exactly("worker", worker.worker_id)))
+    def _leases(self, worker: WorkerRow) -> None:
+        self.desk.go(Place("leases", where=exactly("worker", worker.worker_id)))
 
-    def _act(self, action: Action, verb: str) -> None:
-        worker = self.under()
-        if worker is not None:
-            self.desk.act(Intent(action, Target(worker=worker.worker_id), f"{verb} worker {worker.worker_id}"))
-
-    def _copy(self) -> None:
-        worker = self.under()
-        if worker is not None:
-            self.desk.copy(worker.worker_id)
+    def _act(self, worker: WorkerRow, action: Action, verb: str) -> None:
+        self.desk.act(Intent(action, Target(worker=worker.worker_id), f"{verb} worker {worker.worker_id}"))
