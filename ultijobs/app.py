@@ -23,6 +23,7 @@ from ultijobs._enqueue.asking import Asker
 from ultijobs._enqueue.block import TransactionBlock
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.publishing import Publisher
+from ultijobs._enqueue.staging import Staging
 from ultijobs._execution.report import Report
 from ultijobs._metrics.metrics import Metrics
 from ultijobs._queue.driver import Driver
@@ -137,8 +138,9 @@ class App(Generic[S]):
 
     def _settle_at(self, opening: Opening) -> None:
         self._opening = opening
-        self._asker = Asker(self, opening, required=self.transactions == "required")
-        self._publisher = Publisher(self, opening)
+        outbox = None if self.outbox is None else Staging(self.outbox, self.schema)
+        self._asker = Asker(self, opening, outbox, required=self.transactions == "required")
+        self._publisher = Publisher(self, opening, outbox)
 
     # -- opening ---------------------------------------------------------------------------------------
     async def open(self, role: str = "app") -> None:
@@ -233,9 +235,10 @@ class App(Generic[S]):
     ) -> None:
         """Publishes an event: to the runs that wait for it, and for `ttl` to those that come to wait for it.
 
-        With `tx` (or inside `transaction`) it exists when that commits, and then wakes its runs; else it is stored when
-        this returns. A payload is plain JSON values, a model or a dataclass. Raises `PayloadInvalid` with a path for
-        one that cannot be stored or is larger than `sizes.input`, `Invariant` for a name or a key that is none.
+        With `tx` (or inside `transaction`) it exists when that commits, and then wakes its runs; where the queue is
+        elsewhere it is staged in the outbox, and relayed after the commit. Else it is stored when this returns. A
+        payload is plain JSON values, a model or a dataclass. Raises `PayloadInvalid` with a path for one that cannot be
+        stored or is larger than `sizes.input`, `Invariant` for a name or a key that is none.
         """
         await self._publisher.publish(event, payload, key, ttl, tx)
 

@@ -13,7 +13,8 @@ import pytest
 from tests.contract.harness import Harness
 from tests.contract.moves import SECOND, end, job, put, take_one
 from ultijobs._ids import new_id
-from ultijobs._queue.outbox import OutboxState, Published, StagedJob, Unsent
+from ultijobs._queue.events import NewEvent
+from ultijobs._queue.outbox import OutboxState, Published, Staged, StagedEvent, StagedJob, Unsent
 from ultijobs._queue.records import JobState, NewJob, Outcome, UniqueMode
 from ultijobs._queue.where import ANY
 from ultijobs.errors import Invariant
@@ -33,8 +34,16 @@ async def stage(harness: Harness, *keys: str, **fields: Any) -> list[UUID]:
     return [answer.id for answer in answers]
 
 
-async def claim(harness: Harness, limit: int = 100, claimant: str = "r-1") -> list[StagedJob]:
+async def claim_all(harness: Harness, limit: int = 100, claimant: str = "r-1") -> list[Staged]:
     return await harness.driver.outbox.claim(claimant, limit=limit, lease=LEASE)
+
+
+async def claim(harness: Harness, limit: int = 100, claimant: str = "r-1") -> list[StagedJob]:
+    """Where only jobs are staged."""
+    rows = await claim_all(harness, limit, claimant)
+    jobs = [row for row in rows if isinstance(row, StagedJob)]
+    assert len(jobs) == len(rows)
+    return jobs
 
 
 def published(rows: Sequence[StagedJob]) -> list[Published]:
@@ -104,6 +113,63 @@ async def test_a_claimed_row_is_what_was_staged(harness: Harness, when: dict[str
     assert answer.state is (JobState.DELAYED if when else JobState.READY)
     (row,) = await claim(harness)
     assert row.job == given
+
+
+async def test_a_claimed_event_is_what_was_staged_and_is_no_event_of_the_store(harness: Harness) -> None:
+    whole = NewEvent(new_id(), "paid", '{"a": [1, "ü"]}', "o-1", timedelta(days=2, seconds=1.5), "user:7")
+    bare = NewEvent(new_id(), "paid", "null")
+    async with harness.driver.transaction() as tx:
+        await harness.driver.outbox.stage_events([whole, bare], tx=tx)
+        assert await claim_all(harness) == []
+    rows = await claim_all(harness)
+    assert [row.event for row in rows if isinstance(row, StagedEvent)] == [whole, bare]
+    assert (await harness.driver.events.page()).rows == []
+    assert await harness.driver.outbox.mark([Published(row.id, row.claim_no, None) for row in rows]) == [
+        whole.id,
+        bare.id,
+    ]
+    shown = (await harness.driver.outbox.rows()).rows
+    assert [(row.kind, row.name, row.queue, row.state, row.job_id) for row in shown] == [
+        ("event", "paid", None, "published", None)
+    ] * 2
+
+
+async def test_a_rolled_back_event_never_was(harness: Harness) -> None:
+    with contextlib.suppress(RollBack):
+        async with harness.driver.transaction() as tx:
+            await harness.driver.outbox.stage_events([NewEvent(new_id(), "paid", "1")], tx=tx)
+            raise RollBack
+    assert await states(harness) == {}
+    with pytest.raises(Invariant):
+        await harness.driver.outbox.stage_events([NewEvent(new_id(), "paid", "1")], tx=object())
+
+
+async def test_jobs_and_events_of_a_transaction_go_out_in_one_order_and_are_set_aside_together(
+    harness: Harness,
+) -> None:
+    outbox = harness.driver.outbox
+    events = [NewEvent(new_id(), "paid", str(number)) for number in range(2)]
+    async with harness.driver.transaction() as tx:
+        (first,) = await outbox.stage([job(idempotency_key="a")], tx=tx)
+        await outbox.stage_events(events[:1], tx=tx)
+        (second,) = await outbox.stage([job(idempotency_key="b")], tx=tx)
+        await outbox.stage_events(events[1:], tx=tx)
+    order = [first.id, events[0].id, second.id, events[1].id]
+    rows = await claim_all(harness)
+    assert [row.id for row in rows] == order
+    assert len({row.tx for row in rows}) == 1
+    assert await outbox.fail([Unsent(rows[1].id, rows[1].claim_no, "no", None)]) == order[1:]
+    assert set((await states(harness)).values()) == {"staged", "set-aside"}
+    assert {answer.id for answer in await outbox.retry([events[0].id])} == set(order[1:])
+    await outbox.release(rows[:1])
+    assert [row.id for row in await claim_all(harness, claimant="r-2")] == order
+
+
+async def test_an_event_that_is_published_again_is_one(harness: Harness) -> None:
+    event = NewEvent(new_id(), "paid", "1")
+    for _ in range(2):
+        await harness.driver.events.publish([event])
+    assert [row.id for row in (await harness.driver.events.page()).rows] == [event.id]
 
 
 async def test_what_is_left_of_a_delay_counts_from_the_staging(harness: Harness) -> None:

@@ -29,6 +29,7 @@ from ultijobs.inspection import (
     Leader,
     LeaseRow,
     OutboxDepth,
+    OutboxKind,
     OutboxPage,
     OutboxRow,
     OutboxState,
@@ -852,6 +853,7 @@ def task_detail() -> TaskDetail:
 def staged(n: int, state: OutboxState, **values: object) -> OutboxRow:
     base = OutboxRow(
         id=uid(110_000 + n),
+        kind=OutboxKind.JOB,
         name="charge_invoice",
         queue="billing",
         tenant_id=f"t{n}",

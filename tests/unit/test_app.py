@@ -22,7 +22,6 @@ from ultijobs.errors import (
     Invariant,
     JobConcurrencyUnenforceable,
     JobDuplicate,
-    NotImplementedYet,
     OutboxNoTx,
     PayloadInvalid,
     TenantMismatch,
@@ -483,12 +482,3 @@ async def test_publishing_must_not_block_a_loop(app):
     async with app:
         with pytest.raises(Invariant, match="would block"):
             app.publish_sync("paid")
-
-
-async def test_no_event_is_staged_where_the_queue_is_in_another_database(send):
-    async with App(jobs=[send], driver=MemoryDriver(), outbox="postgresql://app-db") as app:
-        async with app.driver.transaction() as tx:
-            with pytest.raises(NotImplementedYet, match="outbox"):
-                await app.publish("paid", tx=tx)
-            await app.publish("paid", tx=False)
-        assert len((await app.driver.events.page()).rows) == 1

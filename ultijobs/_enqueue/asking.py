@@ -9,20 +9,19 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 
 from ultijobs import _settings
-from ultijobs._connect import driver_for
 from ultijobs._definitions import checks
 from ultijobs._definitions.bounds import Limits, Sizes
 from ultijobs._definitions.handle import JobHandle
 from ultijobs._definitions.registry import Registry
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.rows import Wishes, row, wishes
+from ultijobs._enqueue.staging import Staging
 from ultijobs._enqueue.transactions import joined, savepoint
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.records import Enqueued, NewJob
 from ultijobs._tracing import produced, producing
 from ultijobs._tx.kinds import SYNC, kind_of
-from ultijobs.errors import Invariant, JobDuplicate
+from ultijobs.errors import Invariant, JobDuplicate, OutboxConflict
 
 __all__ = ["Asker"]
 
@@ -37,22 +36,18 @@ class Declarations(Protocol):
     def sizes(self) -> Sizes: ...
     @property
     def limits(self) -> Limits: ...
-    @property
-    def outbox(self) -> str | None: ...
-    @property
-    def schema(self) -> str: ...
 
 
 class Asker:
     """Enqueues for one application. Nothing is stored unless all of a call can be."""
 
-    def __init__(self, application: Declarations, opening: Opening, *, required: bool) -> None:
+    def __init__(self, application: Declarations, opening: Opening, outbox: Staging | None, *, required: bool) -> None:
         # Weak, since the application owns this: nothing but its users keeps it alive.
         self._application: Final = weakref.ref(application)
         self._registry: Final = application.registry
         self._limit: Final = application.sizes.input
         self._limits: Final = application.limits
-        self._outbox: Final = None if application.outbox is None else _Outbox(application.outbox, application.schema)
+        self._outbox: Final = outbox
         self._opening: Final = opening
         self._required: Final = required
 
@@ -112,9 +107,9 @@ class Asker:
         asked = wishes(f"job {handle.name}", options)
         tx = joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)
         if tx is not None and self._outbox is not None and asked.raise_on_conflict:
-            raise Invariant(
-                f'{call}: on_conflict="error" cannot be answered where rows are staged, ahead of the queue',
-                fix="leave on_conflict out, or pass tx=False",
+            raise OutboxConflict(
+                f'{call}: job {handle.name} is staged in the outbox, and on_conflict="error" asks for what only the '
+                "queue knows, once the row is published"
             )
         return asked, self._opening.joinable(tx)
 
@@ -128,18 +123,6 @@ class Asker:
 
     def _row(self, handle: JobHandle[Any], item: Any, asked: Wishes) -> NewJob:
         return row(handle, item, asked, limit=self._limit, limits=self._limits, code_version=self._code_version)
-
-
-class _Outbox:
-    """The outbox in the application's own database; staging is done on the caller's connection and opens none."""
-
-    def __init__(self, url: str, schema: str) -> None:
-        self._url: Final = url
-        self._schema: Final = schema
-
-    @cached_property
-    def store(self) -> OutboxStore:
-        return driver_for(self._url, self._schema).outbox
 
 
 def _told(span: Any, answers: list[Enqueued]) -> list[Enqueued]:

@@ -1,4 +1,7 @@
-"""Publishing an event: checked where the caller is, stored where the driver is open or on the caller's connection."""
+"""Publishing an event: checked where the caller is, stored where the driver is open or on the caller's connection.
+
+With an outbox the caller's connection is another database's, and the event is staged there.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from ultijobs._definitions.event import new_event
 from ultijobs._durations import Duration
 from ultijobs._enqueue.opening import Opening
 from ultijobs._enqueue.payload import refuse_loss
+from ultijobs._enqueue.staging import Staging
 from ultijobs._enqueue.transactions import joined
 from ultijobs._log import emit
 from ultijobs._metrics import series
 from ultijobs._metrics.metrics import Metrics
+from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import NewEvent
 from ultijobs._tx.kinds import SYNC, kind_of
-from ultijobs.errors import NotImplementedYet, PayloadInvalid
+from ultijobs.errors import PayloadInvalid
 
 __all__ = ["Publisher"]
 
@@ -30,37 +35,37 @@ class Application(Protocol):
     def sizes(self) -> Sizes: ...
     @property
     def metrics(self) -> Metrics: ...
-    @property
-    def outbox(self) -> str | None: ...
 
 
 class Publisher:
     """Publishes for one application."""
 
-    def __init__(self, application: Application, opening: Opening) -> None:
+    def __init__(self, application: Application, opening: Opening, outbox: Staging | None) -> None:
         # Weak, since the application owns this: nothing but its users keeps it alive.
         self._application: Final = weakref.ref(application)
         self._limit: Final = application.sizes.input
-        self._outbox: Final = application.outbox
+        self._outbox: Final = outbox
         self._metrics: Final = application.metrics
         self._opening: Final = opening
 
     async def publish(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=False)
         if found is None:
-            woken = await self._opening.call(lambda _: self._opening.publish(event))
+            self._tell(event, await self._opening.call(lambda _: self._opening.publish(event)))
         else:
-            woken = await self._opening.with_tx(lambda driver: driver.events.publish([event], tx=found))
-        self._tell(event, woken)
+            await self._opening.with_tx(lambda driver: self._joining(driver, event, found))
 
     def publish_sync(self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any) -> None:
         event, found = self._begin(name, payload, key, ttl, tx, sync=True)
+        call = "publish_sync"
         if found is None:
-            woken = self._opening.call_sync(lambda _: self._opening.publish(event), call="publish_sync")
+            self._tell(event, self._opening.call_sync(lambda _: self._opening.publish(event), call=call))
+        elif kind_of(found) in SYNC:
+            self._opening.with_tx_sync(
+                lambda driver: self._joining(driver, event, found), call=call, opens=self._outbox is None
+            )
         else:
-            run = self._opening.with_tx_sync if kind_of(found) in SYNC else self._opening.call_sync
-            woken = run(lambda driver: driver.events.publish([event], tx=found), call="publish_sync")
-        self._tell(event, woken)
+            self._opening.call_sync(lambda driver: self._joining(driver, event, found), call=call)
 
     def _begin(
         self, name: str, payload: object, key: str | None, ttl: Duration, tx: Any, *, sync: bool
@@ -68,12 +73,13 @@ class Publisher:
         call = "publish_sync" if sync else "publish"
         event = new_event(name, _plain(payload, f"{call}: the payload"), key, ttl, limit=self._limit, call=call)
         found = joined(self._application(), tx, sync=sync, required=False, call=call)
-        if found is not None and self._outbox is not None:
-            raise NotImplementedYet(
-                f"{call}: no event is staged in an outbox; the queue is in another database than the transaction",
-                fix="publish with tx=False after the commit",
-            )
         return event, self._opening.joinable(found)
+
+    async def _joining(self, driver: Driver, event: NewEvent, tx: object) -> None:
+        if self._outbox is not None:
+            await self._outbox.store.stage_events([event], tx=tx)
+        else:
+            self._tell(event, await driver.events.publish([event], tx=tx))
 
     def _tell(self, event: NewEvent, woken: int) -> None:
         self._metrics.add(series.EVENTS_PUBLISHED)

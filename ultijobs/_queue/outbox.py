@@ -9,10 +9,23 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.events import NewEvent
 from ultijobs._queue.records import ActResult, Enqueued, NewJob
 from ultijobs._queue.views import OutboxDepth
 
-__all__ = ["OutboxDepth", "OutboxPage", "OutboxRow", "OutboxState", "OutboxStore", "Published", "StagedJob", "Unsent"]
+__all__ = [
+    "OutboxDepth",
+    "OutboxKind",
+    "OutboxPage",
+    "OutboxRow",
+    "OutboxState",
+    "OutboxStore",
+    "Published",
+    "Staged",
+    "StagedEvent",
+    "StagedJob",
+    "Unsent",
+]
 
 
 class OutboxState(StrEnum):
@@ -23,9 +36,16 @@ class OutboxState(StrEnum):
     SET_ASIDE = "set-aside"
 
 
+class OutboxKind(StrEnum):
+    """What a row becomes in the queue."""
+
+    JOB = "job"
+    EVENT = "event"
+
+
 @dataclass(frozen=True, slots=True)
 class StagedJob:
-    """A claimed row, fenced by `claim_no`. `job.delay` is what is left of the delay at the claim."""
+    """A claimed job, fenced by `claim_no`. `job.delay` is what is left of the delay at the claim."""
 
     job: NewJob
     claim_no: int
@@ -34,14 +54,46 @@ class StagedJob:
     tx: str
     """Rows of one transaction share it; they are claimed together and in order."""
 
+    @property
+    def id(self) -> UUID:
+        return self.job.id
+
+    @property
+    def name(self) -> str:
+        return self.job.name
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEvent:
+    """A claimed event, fenced by `claim_no`; see `StagedJob`. Its time to live begins when it is published."""
+
+    event: NewEvent
+    claim_no: int
+    attempts: int
+    tx: str
+
+    @property
+    def id(self) -> UUID:
+        return self.event.id
+
+    @property
+    def name(self) -> str:
+        return self.event.name
+
+
+Staged = StagedJob | StagedEvent
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A row that is in the queue: `job_id` is its own id, or that of the live job which holds its key."""
+    """A row that is in the queue: `job_id` is a job's own id or that of the live job which holds its key.
+
+    An event has none.
+    """
 
     id: UUID
     claim_no: int
-    job_id: UUID
+    job_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +109,10 @@ class Unsent:
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
     id: UUID
+    kind: OutboxKind
     name: str
-    queue: str
+    queue: str | None
+    """None of an event."""
     tenant_id: str | None
     state: OutboxState
     attempts: int
@@ -93,7 +147,11 @@ class OutboxStore(Protocol):
         """Stores them in the caller's transaction; each answer's id is the one that its job will have."""
         ...
 
-    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[StagedJob]:
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
+        """Stores them in the caller's transaction, in one order with its jobs; the id of each stays the event's."""
+        ...
+
+    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[Staged]:
         """Up to `limit` rows in order, also those whose claim is older than `lease`; each gets a new claim number."""
         ...
 
@@ -105,7 +163,7 @@ class OutboxStore(Protocol):
         """Counts the failure of what is still claimed, and gives it back for later; answers all that was set aside."""
         ...
 
-    async def release(self, rows: Sequence[StagedJob]) -> None:
+    async def release(self, rows: Sequence[Staged]) -> None:
         """Gives claims back at no cost; what is claimed by another meanwhile stays."""
         ...
 

@@ -40,6 +40,7 @@ UltijobsError
 ├── QueueUnknown                 X_QUEUE_UNKNOWN
 ├── MoveRefused                  X_MOVE_REFUSED
 ├── WorkerUnknown                X_WORKER_UNKNOWN
+├── OutboxConflict               X_OUTBOX_CONFLICT
 ├── OutboxNoTx                   X_OUTBOX_NO_TX
 ├── BackfillPending              X_BACKFILL_PENDING
 ├── BackfillApplied              X_BACKFILL_APPLIED
@@ -81,6 +82,7 @@ from ultijobs.errors.calls import (
     IdempotencyRequired,
     JobTenantRequired,
     NotImplementedYet,
+    OutboxConflict,
     OutboxNoTx,
     PayloadInvalid,
     TenantMismatch,
@@ -166,6 +168,7 @@ __all__ = [
     "MetricsUnavailable",
     "MoveRefused",
     "NotImplementedYet",
+    "OutboxConflict",
     "OutboxNoTx",
     "Overloaded",
     "PayloadInvalid",

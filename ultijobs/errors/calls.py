@@ -12,6 +12,7 @@ __all__ = [
     "IdempotencyRequired",
     "JobTenantRequired",
     "NotImplementedYet",
+    "OutboxConflict",
     "OutboxNoTx",
     "PayloadInvalid",
     "TenantMismatch",
@@ -110,6 +111,14 @@ class ActionJobUnbridged(UltijobsError):
     code = "X_ACTION_JOB_UNBRIDGED"
     title = "An action projection is registered as a job"
     default_fix = "wrap it: declare a job whose body calls the action"
+
+
+class OutboxConflict(UltijobsError):
+    """A conflict of keys cannot be told where rows are staged."""
+
+    code = "X_OUTBOX_CONFLICT"
+    title = "A conflict of keys cannot be told where rows are staged"
+    default_fix = "leave on_conflict out, or pass tx=False to ask the queue at once"
 
 
 class OutboxNoTx(UltijobsError):

@@ -7,7 +7,7 @@ from ultijobs._queue.backfills import PassRow, PassStatus
 from ultijobs._queue.claims import Progress
 from ultijobs._queue.events import EventPage, EventRow
 from ultijobs._queue.health import Blocked, Health, Snapshot, TableHealth
-from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
+from ultijobs._queue.outbox import OutboxDepth, OutboxKind, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import Enqueued, JobState, Outcome, StopReason
 from ultijobs._queue.retention import Kept
 from ultijobs._queue.schedule import Leader, Slot, SlotOutcome
@@ -92,6 +92,7 @@ __all__ = [
     "Occurrence",
     "Op",
     "OutboxDepth",
+    "OutboxKind",
     "OutboxPage",
     "OutboxRow",
     "OutboxState",

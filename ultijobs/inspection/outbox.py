@@ -36,7 +36,7 @@ async def staged_plan(driver: Driver, target: Target, options: PlanOptions, as_o
         options=options,
         as_of=as_of,
         matched=Count(len(freed)),
-        queues=Counter(row.queue for row in freed),
+        queues=Counter(row.queue for row in freed if row.queue is not None),
         tenants=len({row.tenant_id for row in freed if row.tenant_id is not None}),
         samples=tuple(row.id for row in freed[:_SAMPLES]),
         refused=() if page.next else tuple(map(_refusal, missing)),

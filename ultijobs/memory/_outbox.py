@@ -9,12 +9,16 @@ from functools import partial
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from ultijobs._queue.events import NewEvent
 from ultijobs._queue.outbox import (
     OutboxDepth,
+    OutboxKind,
     OutboxPage,
     OutboxRow,
     OutboxState,
     Published,
+    Staged,
+    StagedEvent,
     StagedJob,
     Unsent,
 )
@@ -30,7 +34,7 @@ __all__ = ["MemoryOutbox"]
 
 @dataclass(slots=True)
 class _Row:
-    job: NewJob
+    sent: NewJob | NewEvent
     tx: int
     staged_at: datetime
     attempts: int = 0
@@ -50,6 +54,10 @@ class _Row:
             return OutboxState.PUBLISHED
         return OutboxState.STAGED if self.set_aside_at is None else OutboxState.SET_ASIDE
 
+    @property
+    def tenant_id(self) -> str | None:
+        return None if isinstance(self.sent, NewEvent) else self.sent.tenant_id
+
     def free(self, now: datetime, lease: timedelta) -> bool:
         claimed = self.claimed_at is not None and self.claimed_at >= now - lease
         return not claimed and (self.next_at is None or self.next_at <= now)
@@ -65,19 +73,9 @@ class MemoryOutbox:
         self._counted = 0
 
     async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
-        if not isinstance(tx, Transaction):
-            raise Invariant(
-                f"the memory outbox cannot stage in a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
-                fix="open one with `async with driver.transaction() as tx:`",
-            )
         refuse_unstorable(jobs)
         with self._store.lock:
-            if tx.ended:
-                raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
-            if tx not in self._numbers:
-                self._counted += 1
-                self._numbers[tx] = self._counted
-            number = self._numbers[tx]
+            joined, number = self._joined(tx)
             now = self._store.now()
             answers: list[Enqueued] = []
             first: dict[tuple[str, str, str], Enqueued] = {}
@@ -86,7 +84,7 @@ class MemoryOutbox:
                 if key is not None and key in first:
                     answers.append(replace(first[key], deduped=True))
                     continue
-                tx.at_commit.append(partial(self._rows.__setitem__, job.id, _Row(job, number, now)))
+                joined.at_commit.append(partial(self._rows.__setitem__, job.id, _Row(job, number, now)))
                 late = (job.run_at is not None and job.run_at > now) or bool(job.delay)
                 answer = Enqueued(job.id, job.id, deduped=False, state=JobState.DELAYED if late else JobState.READY)
                 answers.append(answer)
@@ -94,18 +92,39 @@ class MemoryOutbox:
                     first[key] = answer
             return answers
 
-    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[StagedJob]:
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
+        with self._store.lock:
+            joined, number = self._joined(tx)
+            now = self._store.now()
+            for event in events:
+                joined.at_commit.append(partial(self._rows.__setitem__, event.id, _Row(event, number, now)))
+
+    def _joined(self, tx: object) -> tuple[Transaction, int]:
+        """The transaction and its number; the caller holds the lock."""
+        if not isinstance(tx, Transaction):
+            raise Invariant(
+                f"the memory outbox cannot stage in a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
+                fix="open one with `async with driver.transaction() as tx:`",
+            )
+        if tx.ended:
+            raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
+        if tx not in self._numbers:
+            self._counted += 1
+            self._numbers[tx] = self._counted
+        return tx, self._numbers[tx]
+
+    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[Staged]:
         with self._store.lock:
             now = self._store.now()
             stuck: set[int] = set()
-            taken: list[StagedJob] = []
+            taken: list[Staged] = []
             for row in self._pending():
                 if row.tx in stuck or not row.free(now, lease):
                     stuck.add(row.tx)
                 elif len(taken) < limit:
                     row.claimed_at, row.claimed_by = now, claimant
                     row.claim_no += 1
-                    taken.append(StagedJob(_left(row, now), row.claim_no, row.attempts, str(row.tx)))
+                    taken.append(_claimed(row, now))
             return taken
 
     async def mark(self, rows: Sequence[Published]) -> list[UUID]:
@@ -139,13 +158,13 @@ class MemoryOutbox:
                     if later.tx == row.tx and later.state is OutboxState.STAGED:
                         later.set_aside_at, later.held_by, later.claimed_at = now, told.id, None
                         later.last_error = f"set aside with {told.id}"
-                        aside.append(later.job.id)
+                        aside.append(later.sent.id)
             return aside
 
-    async def release(self, rows: Sequence[StagedJob]) -> None:
+    async def release(self, rows: Sequence[Staged]) -> None:
         with self._store.lock:
             for told in rows:
-                row = self._held(told.job.id, told.claim_no)
+                row = self._held(told.id, told.claim_no)
                 if row is not None:
                     row.claimed_at = None
 
@@ -163,10 +182,10 @@ class MemoryOutbox:
                     row
                     for row in self._rows.values()
                     if (not states or row.state in states)
-                    and (after is None or row.job.id < UUID(after))
-                    and tenant in {None, row.job.tenant_id}
+                    and (after is None or row.sent.id < UUID(after))
+                    and tenant in {None, row.tenant_id}
                 ),
-                key=lambda row: row.job.id,
+                key=lambda row: row.sent.id,
                 reverse=True,
             )
             shown = [_shown(row) for row in found[:limit]]
@@ -175,7 +194,7 @@ class MemoryOutbox:
     async def resolve(self, tail: str, *, tenant: str | None = None, limit: int = 3) -> list[UUID]:
         with self._store.lock:
             digits = tail.replace("-", "").lower()
-            own = (key for key, row in self._rows.items() if tenant in {None, row.job.tenant_id})
+            own = (key for key, row in self._rows.items() if tenant in {None, row.tenant_id})
             return sorted(key for key in own if key.hex.endswith(digits))[:limit]
 
     async def depth(self, *, cap: int = 10_000) -> OutboxDepth:
@@ -193,7 +212,7 @@ class MemoryOutbox:
             results: dict[UUID, ActResult] = {}
             for asked in dict.fromkeys(ids):
                 row = self._rows.get(asked)
-                if row is None or tenant not in {None, row.job.tenant_id}:
+                if row is None or tenant not in {None, row.tenant_id}:
                     cause = f"there is no outbox row {asked}"
                     results[asked] = ActResult(asked, done=False, code=JobUnknown.code, cause=cause)
                 elif row.state is not OutboxState.SET_ASIDE and asked not in results:
@@ -203,7 +222,7 @@ class MemoryOutbox:
                     for freed in (row, *(other for other in self._rows.values() if other.held_by == asked)):
                         freed.set_aside_at = freed.held_by = freed.next_at = None
                         freed.attempts = 0
-                        results[freed.job.id] = ActResult(freed.job.id, done=True)
+                        results[freed.sent.id] = ActResult(freed.sent.id, done=True)
             return list(results.values())
 
     def published(self, before: datetime) -> int:
@@ -228,18 +247,22 @@ class MemoryOutbox:
         return row if held else None
 
 
-def _left(row: _Row, now: datetime) -> NewJob:
-    if row.job.delay is None:
-        return row.job
-    return replace(row.job, delay=max(timedelta(0), row.job.delay - (now - row.staged_at)))
+def _claimed(row: _Row, now: datetime) -> Staged:
+    sent = row.sent
+    if isinstance(sent, NewEvent):
+        return StagedEvent(sent, row.claim_no, row.attempts, str(row.tx))
+    if sent.delay is not None:
+        sent = replace(sent, delay=max(timedelta(0), sent.delay - (now - row.staged_at)))
+    return StagedJob(sent, row.claim_no, row.attempts, str(row.tx))
 
 
 def _shown(row: _Row) -> OutboxRow:
     return OutboxRow(
-        id=row.job.id,
-        name=row.job.name,
-        queue=row.job.queue,
-        tenant_id=row.job.tenant_id,
+        id=row.sent.id,
+        kind=OutboxKind.EVENT if isinstance(row.sent, NewEvent) else OutboxKind.JOB,
+        name=row.sent.name,
+        queue=None if isinstance(row.sent, NewEvent) else row.sent.queue,
+        tenant_id=row.tenant_id,
         state=row.state,
         attempts=row.attempts,
         last_error=row.last_error,

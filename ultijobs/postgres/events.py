@@ -17,7 +17,7 @@ from ultijobs.errors import DriverUnavailable
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["DELIVER", "DELIVER_THESE", "LOOK", "PAGE", "PAGE_OF_NAME", "PUBLISH", "PostgresEvents"]
+__all__ = ["DELIVER", "DELIVER_THESE", "LOOK", "PAGE", "PAGE_OF_NAME", "PUBLISH", "PostgresEvents", "event_columns"]
 
 _LIMIT: Final = 30.0
 _CHUNK: Final = 1_000
@@ -159,9 +159,9 @@ class PostgresEvents:
             return 0
         if tx is not None:
             connection = await connection_of(tx)
-            await connection.fetch(self._sql(PUBLISH), *_columns(events), "tell", timeout=_LIMIT)
+            await connection.fetch(self._sql(PUBLISH), *event_columns(events), "tell", timeout=_LIMIT)
             return 0
-        await self._publishes.fetch(self._sql(PUBLISH), *_columns(events), "hush")
+        await self._publishes.fetch(self._sql(PUBLISH), *event_columns(events), "hush")
         # Stored: whoever delivers it, now or at a worker's next poll, the publish has succeeded.
         with contextlib.suppress(DriverUnavailable):
             return await self._deliver(DELIVER_THESE, [str(event.id) for event in events])
@@ -197,7 +197,8 @@ class PostgresEvents:
                 return woken
 
 
-def _columns(events: Sequence[NewEvent]) -> tuple[list[str | None], ...]:
+def event_columns(events: Sequence[NewEvent]) -> tuple[list[str | None], ...]:
+    """As texts: id, name, key, payload, time to live, publisher."""
     return (
         [str(event.id) for event in events],
         [event.name for event in events],

@@ -7,17 +7,29 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxState, Published, StagedJob, Unsent
+from ultijobs._queue.events import NewEvent
+from ultijobs._queue.outbox import (
+    OutboxDepth,
+    OutboxKind,
+    OutboxPage,
+    OutboxState,
+    Published,
+    Staged,
+    StagedEvent,
+    StagedJob,
+    Unsent,
+)
 from ultijobs._queue.records import ActResult, Enqueued, JobState, NewJob, UniqueMode
 from ultijobs._queue.storable import refuse_unstorable
 from ultijobs._tx.connections import execute_on
 from ultijobs.postgres import outbox_reads
 from ultijobs.postgres.enqueue import distinct, doubled
+from ultijobs.postgres.events import event_columns
 from ultijobs.postgres.jobs import CHUNK, columns
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CLAIM", "FAIL", "FORGET", "MARK", "RELEASE", "STAGE", "PostgresOutbox"]
+__all__ = ["CLAIM", "FAIL", "FORGET", "MARK", "RELEASE", "STAGE", "STAGE_EVENTS", "PostgresOutbox"]
 
 STAGE: Final = """\
 with i as (
@@ -35,6 +47,16 @@ with i as (
   returning id, delay_ms, run_at)
 select i.id::text as id,
        case when coalesce(i.run_at, now()) > now() or i.delay_ms > 0 then 'delayed' else 'ready' end as state from i"""
+
+STAGE_EVENTS: Final = """\
+with i as (
+  insert into {schema}.x_outbox (id, run_id, kind, name, event_key, input, ttl, enqueued_by)
+  select t.id::uuid, t.id::uuid, 'event', t.name, t.key, t.payload::json, t.ttl::interval, t.published_by
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+         with ordinality t(id, name, key, payload, ttl, published_by, ord)
+   order by t.ord
+  returning id)
+select count(i.id)::text as staged from i"""
 
 _PENDING: Final = "{o}.published_at is null and {o}.set_aside_at is null"
 _OPEN: Final = "coalesce({o}.published_at, {o}.set_aside_at) is null"
@@ -77,7 +99,8 @@ taken as (
   update {{schema}}.x_outbox o set claimed_at = now(), claimed_by = $2::text, claim_no = o.claim_no + 1
    where o.id = any(array(select mine.id from mine)) and {_of(_OPEN, "o")} and {_of(_FREE, "o")}
   returning o.*)
-select t.id, t.tx_id::text as tx, t.claim_no, t.attempts, t.name, t.queue, t.tenant_id, t.lane, t.priority,
+select t.id, t.kind, t.tx_id::text as tx, t.claim_no, t.attempts, t.event_key, t.ttl,
+       t.name, t.queue, t.tenant_id, t.lane, t.priority,
        t.idempotency_key, t.max_attempts, t.unique_mode, t.run_at, t.enqueued_by, t.traceparent, t.code_version,
        t.input::text as input,
        case when t.delay_ms is not null
@@ -138,7 +161,11 @@ class PostgresOutbox:
         answers = [Enqueued(job.id, job.id, deduped=False, state=JobState(states[str(job.id)])) for job in kept]
         return doubled(jobs, answers, double_of)
 
-    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[StagedJob]:
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
+        for start in range(0, len(events), CHUNK):
+            await execute_on(tx, self._sql(STAGE_EVENTS), event_columns(events[start : start + CHUNK]))
+
+    async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[Staged]:
         return [_staged(row) for row in await self._links.fetch(self._sql(CLAIM), limit, claimant, lease)]
 
     async def mark(self, rows: Sequence[Published]) -> list[UUID]:
@@ -150,8 +177,8 @@ class PostgresOutbox:
         why = [row.error for row in rows], [row.retry_in for row in rows]
         return [row["id"] for row in await self._links.fetch(self._sql(FAIL), *asked, *why)]
 
-    async def release(self, rows: Sequence[StagedJob]) -> None:
-        await self._links.fetch(self._sql(RELEASE), [row.job.id for row in rows], [row.claim_no for row in rows])
+    async def release(self, rows: Sequence[Staged]) -> None:
+        await self._links.fetch(self._sql(RELEASE), [row.id for row in rows], [row.claim_no for row in rows])
 
     async def rows(
         self,
@@ -176,7 +203,11 @@ class PostgresOutbox:
         return len(await self._links.fetch(self._sql(FORGET), older_than, limit))
 
 
-def _staged(row: Any) -> StagedJob:
+def _staged(row: Any) -> Staged:
+    fence = row["claim_no"], row["attempts"], row["tx"]
+    if row["kind"] == OutboxKind.EVENT:
+        event = NewEvent(row["id"], row["name"], row["input"], row["event_key"], row["ttl"], row["enqueued_by"])
+        return StagedEvent(event, *fence)
     job = NewJob(
         id=row["id"],
         name=row["name"],
@@ -194,4 +225,4 @@ def _staged(row: Any) -> StagedJob:
         traceparent=row["traceparent"],
         code_version=row["code_version"],
     )
-    return StagedJob(job, row["claim_no"], row["attempts"], row["tx"])
+    return StagedJob(job, *fence)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from ultijobs._queue.outbox import OutboxDepth, OutboxPage, OutboxRow, OutboxState
+from ultijobs._queue.outbox import OutboxDepth, OutboxKind, OutboxPage, OutboxRow, OutboxState
 from ultijobs._queue.records import ActResult
 from ultijobs._queue.views import Count
 from ultijobs.errors import Invariant, JobNotRetryable, JobUnknown
@@ -21,8 +21,9 @@ case when o.published_at is not null then 'published' when o.set_aside_at is not
 
 # Ids are made in the order of time, and have the primary key's index.
 ROWS: Final = f"""\
-select o.id, o.name, o.queue, o.tenant_id, {_STATE} as state, o.attempts, o.last_error, o.staged_at, o.published_at,
-       o.set_aside_at, o.next_at, o.claimed_at, o.claimed_by, o.held_by, o.job_id
+select o.id, o.kind, o.name, case when o.kind = 'job' then o.queue end as queue, o.tenant_id, {_STATE} as state,
+       o.attempts, o.last_error, o.staged_at, o.published_at, o.set_aside_at, o.next_at, o.claimed_at, o.claimed_by,
+       o.held_by, o.job_id
   from {{schema}}.x_outbox o
  where ($1::uuid is null or o.id < $1::uuid) and (cardinality($2::text[]) = 0 or {_STATE} = any($2::text[]))
    and ($4::text is null or o.tenant_id = $4::text)
@@ -111,5 +112,5 @@ def _cursor(after: str | None) -> UUID | None:
 
 def _shown(row: Any) -> OutboxRow:
     told: dict[str, Any] = dict(row.items())
-    told["state"] = OutboxState(row["state"])
+    told["state"], told["kind"] = OutboxState(row["state"]), OutboxKind(row["kind"])
     return OutboxRow(**told)

@@ -180,8 +180,8 @@ def _table(rows: list[OutboxRow], now: datetime) -> Block:
         rows,
         [
             Column("ID", lambda row: Cell(wording.tail(row.id), "bold")),
-            Column("JOB", lambda row: row.name, wide=True),
-            Column("QUEUE", lambda row: row.queue, rank=3, wide=True),
+            Column("NAME", lambda row: row.name, wide=True),
+            Column("QUEUE", lambda row: row.queue or f"({row.kind})", rank=3, wide=True),
             Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, ""))),
             Column("TRIES", lambda row: str(row.attempts), rank=2, right=True),
             Column("STAGED", lambda row: wording.since(row.staged_at, now), right=True),

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.integration.transactions.callers import CALLERS
-from ultijobs import App, Relay, job
+from ultijobs import App, Relay, Step, job
 from ultijobs._connect import driver_for
 from ultijobs.postgres import PostgresDriver
 
@@ -26,6 +26,11 @@ class Mail(BaseModel):
 async def send(input: Mail): ...
 
 
+@job(Mail, idempotency_key=lambda i: f"wait:{i.to}", tenant="none")
+async def wait(input: Mail, step: Step):
+    await step.wait_for_event("paid", "paid", match=input.to, timeout="1h", required=True)
+
+
 class Faulty(PostgresDriver):
     """The queue's driver with `before` and `after` around each publish; what they raise is the queue's answer."""
 
@@ -33,6 +38,12 @@ class Faulty(PostgresDriver):
         super().__init__(url)
         self.before: Callable[[list[str]], Any] = lambda _: None
         self.after: Callable[[list[str]], Any] = lambda _: None
+        self.events_before: Callable[[list[str]], Any] = lambda _: None
+        self.events_after: Callable[[list[str]], Any] = lambda _: None
+
+    @property
+    def events(self) -> Any:
+        return FaultyEvents(self, super().events)
 
     async def enqueue(self, jobs: Any, **options: Any) -> Any:
         keys = [job.idempotency_key for job in jobs]
@@ -40,6 +51,22 @@ class Faulty(PostgresDriver):
         answers = await super().enqueue(jobs, **options)
         await told(self.after, keys)
         return answers
+
+
+class FaultyEvents:
+    def __init__(self, driver: Faulty, events: Any) -> None:
+        self._driver = driver
+        self._events = events
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._events, name)
+
+    async def publish(self, events: Any, **options: Any) -> Any:
+        keys = [event.key for event in events]
+        await told(self._driver.events_before, keys)
+        answer = await self._events.publish(events, **options)
+        await told(self._driver.events_after, keys)
+        return answer
 
 
 async def told(hook: Callable[[list[str]], Any], keys: list[str]) -> None:
@@ -63,7 +90,7 @@ def queue(pg_url) -> Faulty:
 
 @pytest.fixture
 async def app(queue, app_url):
-    async with App(jobs=[send], driver=queue, outbox=app_url) as app:
+    async with App(jobs=[send, wait], driver=queue, outbox=app_url) as app:
         yield app
 
 

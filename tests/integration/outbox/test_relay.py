@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.integration.outbox.conftest import Mail, send
+from tests.integration.outbox.conftest import Mail, send, wait
 from tests.support.eventually import eventually
 from ultijobs import App, Relay
 from ultijobs._metrics import series
@@ -109,6 +109,40 @@ async def test_rows_of_one_transaction_are_never_swapped_by_four_relays_and_a_fa
         assert firsts == sorted(firsts)
 
 
+async def test_jobs_and_events_of_a_transaction_are_published_in_their_order_in_few_statements(
+    app, connection, outbox, queue, relaying
+):
+    sent: list[str] = []
+    queue.before = sent.extend
+    queue.events_before = lambda keys: sent.append(",".join(keys))
+    for number in range(2):
+        async with connection.transaction():
+            await app.enqueue(send, Mail(to=f"{number}-a"), tx=connection)
+            await app.publish("paid", key=f"{number}-b", tx=connection)
+            await app.publish("paid", key=f"{number}-c", tx=connection)
+            await app.enqueue(send, Mail(to=f"{number}-d"), tx=connection)
+    relaying()
+    await eventually(lambda: all_published(outbox))
+    assert sent == ["0-a", "1-a", "0-b,0-c,1-b,1-c", "0-d", "1-d"]
+
+
+async def test_a_staged_event_reaches_the_run_that_waits_for_it(app, connection, outbox, relaying):
+    answer = await app.enqueue(wait, Mail(to="o-1"))
+    worker = Worker(app, name="w", poll="50ms")
+    running = asyncio.create_task(worker.run())
+    await eventually(lambda: _state(app, answer.id, "suspended"))
+    async with connection.transaction():
+        await app.publish("paid", 1, key="o-1", tx=connection)
+    await eventually(lambda: _state(app, answer.id, "done"))  # the worker's own relay
+    worker.stop()
+    await running
+    assert await all_published(outbox)
+
+
+async def _state(app: App, id: Any, state: str) -> bool:
+    return (await app.driver.inspect.job(id)).state == state
+
+
 # -- once ------------------------------------------------------------------------------------------------
 KILLED = """
 import asyncio, os, signal, sys
@@ -187,6 +221,19 @@ async def test_a_key_that_is_held_by_a_live_job_is_published_as_that_job(app, co
     assert (row.id, row.job_id) == (staged.id, held.id)
 
 
+async def test_an_event_whose_publishing_was_not_noted_is_stored_once(app, connection, outbox, queue, relaying):
+    async def lose(keys: list[str]) -> None:
+        queue.events_after = lambda _: None
+        raise DriverUnavailable("the answer was lost")
+
+    queue.events_after = lose
+    async with connection.transaction():
+        await app.publish("paid", key="o-1", tx=connection)
+    relaying()
+    await eventually(lambda: all_published(outbox))
+    assert [row.key for row in (await app.driver.events.page()).rows] == ["o-1"]
+
+
 # -- failures --------------------------------------------------------------------------------------------
 async def test_a_row_that_is_refused_eight_times_is_set_aside_with_the_later_rows_of_its_transaction_alone(
     app, connection, outbox, jobs, queue, relaying, impatient, lines
@@ -210,6 +257,25 @@ async def test_a_row_that_is_refused_eight_times_is_set_aside_with_the_later_row
     await outbox.retry([rows[1].id])
     await eventually(lambda: all_published(outbox))
     assert await jobs() == ["fine", "other", "bad", "later"]
+
+
+async def test_an_event_that_is_refused_holds_up_the_later_rows_of_its_transaction_alone(
+    app, connection, outbox, jobs, queue, relaying, impatient, lines
+):
+    queue.events_before = refuse("bad")
+    async with connection.transaction():
+        await app.enqueue(send, Mail(to="fine"), tx=connection)
+        await app.publish("paid", key="bad", tx=connection)
+        await app.enqueue(send, Mail(to="later"), tx=connection)
+    async with connection.transaction():
+        await app.publish("paid", key="good", tx=connection)
+        await app.enqueue(send, Mail(to="other"), tx=connection)
+    relaying()
+    await eventually(lambda: lines("jobs.outbox.set-aside"))
+    await eventually(lambda: _settled(outbox))
+    assert await jobs() == ["fine", "other"]
+    assert [row.key for row in (await app.driver.events.page()).rows] == ["good"]
+    assert sorted(await fates(outbox)) == ["published"] * 3 + ["set-aside"] * 2
 
 
 async def _settled(outbox) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.integration.outbox.conftest import Mail, send
 from tests.support.eventually import eventually
 from ultijobs import App
-from ultijobs.errors import Invariant, PayloadInvalid
+from ultijobs.errors import OutboxConflict, PayloadInvalid
 
 
 async def test_a_committed_row_is_published_under_the_id_that_was_returned(app, caller, outbox, jobs, relaying):
@@ -57,9 +58,35 @@ async def test_a_bound_transaction_stages_and_what_steps_outside_goes_straight_t
 
 
 async def test_a_conflict_that_cannot_be_known_yet_is_refused_as_an_option(app, caller, outbox):
-    with pytest.raises(Invariant, match="on_conflict"):
+    with pytest.raises(OutboxConflict, match="on_conflict"):
         await caller.enqueue(send, Mail(to="a"), on_conflict="error")
     await caller.commit()
+    assert (await outbox.rows()).rows == []
+
+
+async def test_an_event_is_staged_in_the_transaction_and_is_the_queues_once_it_is_published(
+    app, caller, outbox, relaying
+):
+    await caller.publish(app, "paid", {"text": "quote ' \" \\ % $1 {} %s ü 🌍"}, key="o-1", ttl="1h")
+    async with caller.lost_savepoint():
+        await caller.publish(app, "gone")
+    with pytest.raises(PayloadInvalid):
+        await caller.publish(app, "paid", "x\x00")
+    await caller.commit()
+    (staged,) = (await outbox.rows()).rows
+    assert (staged.kind, staged.name, staged.state) == ("event", "paid", "staged")
+    assert (await app.driver.events.page()).rows == []
+    relaying()
+    await eventually(lambda: _all_published(outbox))
+    (event,) = (await app.driver.events.page()).rows
+    assert (event.id, event.name, event.key) == (staged.id, "paid", "o-1")
+    assert event.expires_at - event.published_at == timedelta(hours=1)
+
+
+async def test_an_event_that_steps_outside_goes_straight_to_the_queue(app, caller, outbox):
+    await app.publish("paid", tx=False)
+    await app.publish("paid")
+    assert len((await app.driver.events.page()).rows) == 2
     assert (await outbox.rows()).rows == []
 
 
@@ -69,9 +96,10 @@ async def test_a_sync_program_stages_also_while_the_queue_is_away(app_url, outbo
     def program() -> None:
         with psycopg.connect(app_url) as connection:
             staging.enqueue_sync(send, Mail(to="a"), tx=connection)
+            staging.publish_sync("paid", 1, tx=connection)
 
     await asyncio.to_thread(program)
-    assert [row.state for row in (await outbox.rows()).rows] == ["staged"]
+    assert [(row.kind, row.state) for row in (await outbox.rows()).rows] == [("event", "staged"), ("job", "staged")]
 
 
 async def _all_published(outbox) -> bool:

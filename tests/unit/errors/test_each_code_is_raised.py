@@ -214,6 +214,13 @@ async def a_key_that_is_held(request):
         return await raised_by(handle.enqueue(Order(), on_conflict="error"))
 
 
+@trigger(errors.OutboxConflict)
+async def a_conflict_asked_of_an_outbox(request):
+    handle = declared(noop)
+    async with App(jobs=[handle], driver="memory:", outbox="memory:") as app, app.driver.transaction() as tx:
+        return await raised_by(handle.enqueue(Order(), on_conflict="error", tx=tx))
+
+
 @trigger(errors.OutboxNoTx)
 async def no_transaction(request):
     handle = declared(noop)

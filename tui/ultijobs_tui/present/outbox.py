@@ -26,7 +26,7 @@ _TONES: Final = {OutboxState.SET_ASIDE: Tone.BAD, OutboxState.STAGED: Tone.ACCEN
 
 
 def outbox_table(frame: Frame, look: Look, *, find: str = "") -> Table:
-    """One row per staged job, the newest first."""
+    """One row per staged job or event, the newest first."""
     columns = (
         Column("ID", 9),
         Column("JOB", 10, 24),
@@ -69,7 +69,7 @@ def _row(row: OutboxRow, look: Look) -> Row:
         (
             cell(fmt.short_id(row.id), Tone.MUTED),
             cell(row.name, Tone.STRONG),
-            cell(row.queue),
+            cell(row.queue or f"({row.kind})", None if row.queue else Tone.MUTED),
             cell(row.tenant_id or fmt.NEVER, Tone.MUTED),
             cell(row.state, _TONES[row.state]),
             cell(str(row.attempts), Tone.WARN if row.attempts else Tone.MUTED),
@@ -183,7 +183,7 @@ def _press(row: OutboxRow, look: Look) -> Line:
 def outbox_text(row: OutboxRow) -> str:
     """The row as plain text, its error last and whole."""
     facts = {
-        "id": row.id, "job": row.name, "queue": row.queue, "tenant": row.tenant_id, "state": row.state,
+        "id": row.id, row.kind: row.name, "queue": row.queue, "tenant": row.tenant_id, "state": row.state,
         "tries": row.attempts, "staged": row.staged_at, "claimed": row.claimed_at, "by": row.claimed_by,
         "next": row.next_at, "set aside": row.set_aside_at, "with": row.held_by, "published": row.published_at,
     }  # fmt: skip
