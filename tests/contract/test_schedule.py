@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract.harness import Harness
 from tests.contract.moves import end, job, row, take_one
+from ultijobs._queue.records import Outcome
 from ultijobs._queue.schedule import Arming, Dispatch, Lapse, SlotOutcome, TaskState
 from ultijobs._queue.where import ANY
 from ultijobs.errors import Invariant
@@ -299,3 +300,25 @@ async def test_the_ledger_is_latest_first_and_bounded(harness: Harness) -> None:
     mine = await harness.driver.schedule.slots("digest", limit=2)
     assert [slot.occurrence for slot in mine] == [now, now - STEP]
     assert len(await harness.driver.schedule.slots()) == 4
+
+
+async def test_the_latest_runs_say_how_their_jobs_stand(harness: Harness) -> None:
+    term, now = await armed(harness)
+    skipped = Lapse(now - 2 * STEP, now - STEP, 2, SlotOutcome.SKIPPED, "catch_up is skip")
+    await harness.driver.schedule.dispatch("a", term, dispatch(now, lapse=skipped))
+    await end(harness, await take_one(harness), Outcome.DEAD, error_code="X_B")
+    await harness.driver.schedule.dispatch("a", term, dispatch(now + STEP, keys=("k", "l")))
+    await harness.advance(2 * STEP)
+    await end(harness, await take_one(harness, limit=1))
+    await harness.driver.schedule.dispatch("a", term, dispatch(now + 2 * STEP, keys=()))
+    at = [(now + n * STEP, "fired") for n in (2, 1, 0)] + [(now - 2 * STEP, "skipped")]
+    runs = await harness.driver.schedule.runs(["nightly", "digest"])
+    assert [(run.occurrence, run.outcome) for run in runs] == at
+    assert [(run.jobs, run.states, run.error_code) for run in runs] == [
+        (0, (), None),
+        (2, ("done", "ready"), None),
+        (1, ("dead",), "X_B"),
+        (0, (), None),
+    ]
+    assert (runs[1].began, runs[1].ended) == (now + 2 * STEP, now + 2 * STEP)
+    assert len(await harness.driver.schedule.runs(["digest"], each=1)) == 1

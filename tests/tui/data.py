@@ -36,6 +36,7 @@ from ultijobs.inspection import (
     Overview,
     Progress,
     QueueRow,
+    RunResult,
     Slot,
     Snapshot,
     Stats,
@@ -46,6 +47,7 @@ from ultijobs.inspection import (
     Tally,
     TaskDetail,
     TaskRow,
+    TaskRun,
     WaitingOn,
     Why,
     WorkerRow,
@@ -814,14 +816,24 @@ def task(name: str, cron: str, **values: object) -> TaskRow:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
+def runs(signs: str, every: timedelta, **values: object) -> tuple[TaskRun, ...]:
+    """One per sign, the latest first."""
+    kinds = dict(zip("✓▶✗c–!·", RunResult, strict=True))
+    told = {"took_ms": None, "error_code": None, **values}
+    return tuple(TaskRun(NOW - n * every, kinds[sign], **told) for n, sign in enumerate(signs))  # type: ignore[arg-type]
+
+
 def tasks() -> list[TaskRow]:
     late = NOW.replace(hour=14, minute=0, second=0)
     return [
         task("nightly_digest", "0 14 * * *", catch_up="one", late_since=late, next=late + timedelta(days=1),
-             last_fired=late - timedelta(days=1), watermark=late - timedelta(days=1)),
-        task("sync_rates", "*/5 * * * *", catch_up="none"),
+             last_fired=late - timedelta(days=1), watermark=late - timedelta(days=1), meaning="14:00 every day",
+             runs=runs("✓" * 7 + "·" * 8, timedelta(days=1), took_ms=41_300)),
+        task("sync_rates", "*/5 * * * *", catch_up="none", meaning="Every fifth minute of every hour",
+             runs=runs("▶✗✗✗–!✓c✓✓✓✓✓✓✓", timedelta(minutes=5), error_code="X_RATES_STALE")),
         task("invoices", "0 6 1 * *", tz="America/New_York", catch_up="all", next=NOW + timedelta(days=17, hours=19),
-             last_fired=ago(days=13), last_error="KeyError: 'tenant_id'\n  at billing.py:91"),
+             last_fired=ago(days=13), last_error="KeyError: 'tenant_id'\n  at billing.py:91",
+             meaning="06:00 on the first day of every month", runs=runs("✓··", timedelta(days=31))),
         task("cleanup", "@reboot", next=None, last_fired=None, watermark=None, armed_at=None),
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from ultijobs.errors import CronInvalid, TimezoneInvalid
 
-__all__ = ["normalise", "zone"]
+__all__ = ["meaning", "normalise", "zone"]
 
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -55,6 +55,12 @@ def normalise(text: Any, what: str) -> str:
     except (CronSimError, ValueError, AssertionError, IndexError) as error:
         raise CronInvalid(f"{what} is {text!r:.200}: {error}") from error
     return rewritten
+
+
+@lru_cache(maxsize=1_000)
+def meaning(normalised: str) -> str:
+    """A text that `normalise` answered, in words: `14:00 every day`, `Every fifth minute of every hour`."""
+    return CronSim(normalised, datetime.now(UTC)).explain().removeprefix("At ")
 
 
 def zone(name: Any, what: str) -> ZoneInfo:

@@ -11,7 +11,18 @@ from uuid import UUID
 
 from ultijobs._queue.records import Enqueued, NewJob
 
-__all__ = ["Arming", "Dispatch", "Dispatched", "Lapse", "Leader", "ScheduleStore", "Slot", "SlotOutcome", "TaskState"]
+__all__ = [
+    "Arming",
+    "Dispatch",
+    "Dispatched",
+    "Lapse",
+    "Leader",
+    "Run",
+    "ScheduleStore",
+    "Slot",
+    "SlotOutcome",
+    "TaskState",
+]
 
 
 class SlotOutcome(StrEnum):
@@ -113,6 +124,25 @@ class Slot:
     decided_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A slot and how its jobs stand; of jobs whose time of keeping is over nothing is known any more."""
+
+    task: str
+    occurrence: datetime
+    outcome: str
+    jobs: int
+    """How many it enqueued; the states of the first 20 are read."""
+    states: tuple[str, ...]
+    """Each state that one of them is in, in byte order."""
+    began: datetime | None
+    """When the first attempt of those that is known of began."""
+    ended: datetime | None
+    """When the last of them stopped."""
+    error_code: str | None
+    """Of one that stopped short."""
+
+
 class ScheduleStore(Protocol):
     """Leadership saves work; what makes a slot fire once is its row in the ledger. Writes are fenced by the term."""
 
@@ -153,4 +183,8 @@ class ScheduleStore(Protocol):
 
     async def slots(self, task: str | None = None, *, limit: int = 100) -> list[Slot]:
         """The ledger, latest occurrence first."""
+        ...
+
+    async def runs(self, tasks: Sequence[str], *, each: int = 15) -> list[Run]:
+        """The newest slots of each of these tasks, by task in byte order, the latest first."""
         ...

@@ -51,6 +51,7 @@ from ultijobs.inspection.models import (
 )
 from ultijobs.inspection.moving import whither
 from ultijobs.inspection.pruned import Expired, KeptRow, PruneOutcome
+from ultijobs.inspection.runs import RunResult, TaskRun
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 from ultijobs.inspection.starting import Condition, Forecast
 
@@ -107,6 +108,7 @@ __all__ = [
     "Published",
     "QueueRow",
     "Refusal",
+    "RunResult",
     "Slot",
     "SlotOutcome",
     "Snapshot",
@@ -123,6 +125,7 @@ __all__ = [
     "Target",
     "TaskDetail",
     "TaskRow",
+    "TaskRun",
     "Term",
     "Thresholds",
     "WaitingOn",

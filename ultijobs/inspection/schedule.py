@@ -15,6 +15,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.schedule import Leader, Slot, TaskState
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs.errors import DeclarationUnknown, UltijobsError
+from ultijobs.inspection.runs import TaskRun, latest_runs
 
 __all__ = ["Occurrence", "TaskDetail", "TaskRow", "around", "late_since", "task_detail", "task_rows"]
 
@@ -42,6 +43,10 @@ class TaskRow:
     """None until a scheduler has seen the task: then it is armed."""
     armed_at: datetime | None
     last_error: str | None
+    meaning: str | None = None
+    """The text in words, such as `14:00 every day`; None when it cannot be read by this release."""
+    runs: tuple[TaskRun, ...] = ()
+    """What became of its fifteen newest slots, the latest first; of the first 100 tasks by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +68,23 @@ class Occurrence:
     shift: timedelta
 
 
-async def task_rows(driver: Driver, declared: Sequence[CatalogEntry] = ()) -> list[TaskRow]:
-    """What the catalogue has and the leader declares; what is in `declared` wins over both."""
+async def task_rows(driver: Driver, declared: Sequence[CatalogEntry] = (), *, only: str | None = None) -> list[TaskRow]:
+    """What the catalogue has and the leader declares; what is in `declared` wins over both.
+
+    The latest runs are read of `only` that task, where one is given.
+    """
     states = {state.task: state for state in await driver.schedule.states()}
     known = await driver.inspect.catalog("task")
     entries = {entry.name: entry for entry in known if entry.name not in states or not states[entry.name].retired}
     entries |= {entry.name: entry for entry in declared if entry.kind == "task"}
     now = await driver.inspect.now()
-    return [_row(entry, states.get(name), now) for name, entry in sorted(entries.items())]
+    runs = await latest_runs(driver.schedule, sorted(entries) if only is None else [only])
+    return [_row(entry, states.get(name), now, runs.get(name, ())) for name, entry in sorted(entries.items())]
 
 
 async def task_detail(driver: Driver, name: str, count: int, declared: Sequence[CatalogEntry] = ()) -> TaskDetail:
     """Raises `DeclarationUnknown` with the nearest name."""
-    row = _named(await task_rows(driver, declared), name)
+    row = _named(await task_rows(driver, declared, only=name), name)
     calendar = _calendar(row.cron, row.tz)
     upcoming: list[datetime] = []
     if calendar is not None and row.next is not None:
@@ -95,7 +104,7 @@ async def around(
 
     A `day` without a zone is in the task's. Raises `DeclarationUnknown`, and `CronInvalid` for what cannot be read.
     """
-    row = _named(await task_rows(driver, declared), name)
+    row = _named(await task_rows(driver, declared, only=name), name)
     calendar = Calendar(cron.normalise(row.cron, f"task {name}: cron"), cron.zone(row.tz, f"task {name}: tz"))
     local = day.replace(tzinfo=calendar.zone) if day.tzinfo is None else day.astimezone(calendar.zone)
     begin = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
@@ -119,7 +128,7 @@ def _named(rows: Sequence[TaskRow], name: str) -> TaskRow:
     )
 
 
-def _row(entry: CatalogEntry, state: TaskState | None, now: datetime) -> TaskRow:
+def _row(entry: CatalogEntry, state: TaskState | None, now: datetime, runs: tuple[TaskRun, ...]) -> TaskRow:
     said: Mapping[str, Any] = entry.declaration
     text, tz = str(said.get("cron", "")), str(said.get("tz", ""))
     calendar = _calendar(text, tz)
@@ -138,6 +147,8 @@ def _row(entry: CatalogEntry, state: TaskState | None, now: datetime) -> TaskRow
         watermark=None if state is None else state.watermark,
         armed_at=None if state is None else state.armed_at,
         last_error=None if state is None else state.last_error,
+        meaning=None if calendar is None else cron.meaning(calendar.schedule),
+        runs=runs,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ultijobs._queue.records import Enqueued
-from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Leader, Slot, TaskState
+from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Leader, Run, Slot, TaskState
 from ultijobs.memory._enqueue import Transactions
 from ultijobs.memory._store import Store
 
@@ -121,6 +121,25 @@ class MemorySchedule:
         with self._store.lock:
             found = [slot for slot in self._tables.slots.values() if task in {None, slot.task}]
             return sorted(found, key=lambda slot: (slot.occurrence, slot.task), reverse=True)[:limit]
+
+    async def runs(self, tasks: Sequence[str], *, each: int = 15) -> list[Run]:
+        with self._store.lock:
+            found: list[Run] = []
+            for task in sorted(tasks, key=str.encode):
+                slots = [slot for slot in self._tables.slots.values() if slot.task == task]
+                slots.sort(key=lambda slot: slot.occurrence, reverse=True)
+                found += [self._run(slot) for slot in slots[:each]]
+            return found
+
+    def _run(self, slot: Slot) -> Run:
+        known = [row for job in slot.job_ids[:20] if (row := self._store.find(job)) is not None]
+        began = [row.started_at for row in known if row.started_at is not None]
+        ended = [row.finished_at for row in known if row.finished_at is not None]
+        codes = [row.error_code for row in known if row.state in {"dead", "failed"} and row.error_code is not None]
+        return Run(
+            slot.task, slot.occurrence, slot.outcome, len(slot.job_ids), tuple(sorted({row.state for row in known})),
+            min(began, default=None), max(ended, default=None), max(codes, default=None),
+        )  # fmt: skip
 
     def decided(self, before: datetime) -> list[tuple[str, datetime]]:
         """The slots whose time, and whose decision, lie before; the caller holds the lock."""

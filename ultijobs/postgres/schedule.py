@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Lapse, Leader, Slot, TaskState
+from ultijobs._queue.schedule import Arming, Dispatch, Dispatched, Lapse, Leader, Run, Slot, TaskState
 from ultijobs.postgres.enqueue import Enqueuer
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
@@ -24,6 +24,7 @@ __all__ = [
     "LEADER",
     "RESIGN",
     "RETIRE",
+    "RUNS",
     "SLOT",
     "SLOTS",
     "STATES",
@@ -121,6 +122,24 @@ select task, occurrence, outcome, reason, through, slots, job_ids, term, decided
  order by occurrence desc, task desc limit $2::int"""
 
 
+# $1 tasks, $2 slots of each. A job cannot have ended before its slot was decided: older days of history are left out.
+RUNS: Final = """\
+select s.task, s.occurrence, s.outcome, cardinality(s.job_ids) as jobs, j.states, j.began, j.ended, j.error_code
+  from unnest($1::text[]) t(task)
+ cross join lateral (
+  select r.task, r.occurrence, r.outcome, r.job_ids, r.decided_at from {schema}.x_schedule_slots r
+   where r.task = t.task order by r.occurrence desc limit $2::int) s
+ cross join lateral (
+  select array_agg(distinct x.state) as states, min(x.started_at) as began, max(x.finished_at) as ended,
+         max(x.error_code) filter (where x.state in ('dead', 'failed')) as error_code
+    from unnest(s.job_ids[1:20]) i(id) cross join lateral (
+      select l.state, l.started_at, l.finished_at, l.error_code from {schema}.x_jobs l where l.id = i.id
+      union all
+      select d.state, d.started_at, d.finished_at, d.error_code from {schema}.x_jobs_done d
+       where d.id = i.id and d.finished_at >= s.decided_at
+      limit 1) x) j
+ order by s.task, s.occurrence desc"""
+
 FORGET_LEADERS: Final = """\
 delete from {schema}.x_scheduler_leader l
  where l.key = 'scheduler' and l.lease_until < now() - interval '7 days'
@@ -199,6 +218,10 @@ class PostgresSchedule:
         rows = await self._reads.fetch(self._sql(SLOTS), task, limit)
         return [_slot(row) for row in rows]
 
+    async def runs(self, tasks: Sequence[str], *, each: int = 15) -> list[Run]:
+        rows = await self._reads.fetch(self._sql(RUNS), list(tasks), each)
+        return [_run(row) for row in rows]
+
     async def _lapse(self, connection: Connection[Record], term: int, task: str, lapse: Lapse) -> None:
         await connection.fetch(
             self._sql(SLOT), task, lapse.first, lapse.outcome.value, lapse.reason, lapse.last, lapse.slots, term
@@ -235,4 +258,17 @@ def _slot(row: Record) -> Slot:
         job_ids=tuple(row["job_ids"]),
         term=row["term"],
         decided_at=row["decided_at"],
+    )
+
+
+def _run(row: Record) -> Run:
+    return Run(
+        task=row["task"],
+        occurrence=row["occurrence"],
+        outcome=row["outcome"],
+        jobs=row["jobs"],
+        states=tuple(row["states"] or ()),
+        began=row["began"],
+        ended=row["ended"],
+        error_code=row["error_code"],
     )

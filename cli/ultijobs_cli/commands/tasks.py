@@ -169,6 +169,7 @@ def _table(rows: Sequence[TaskRow], now: datetime) -> Block:
         [
             Column("TASK", lambda row: Cell(row.name, "bold"), wide=True),
             Column("CRON", lambda row: row.cron),
+            Column("MEANING", lambda row: wording.text(row.meaning), rank=3, wide=True),
             Column("ZONE", lambda row: row.tz, rank=2),
             Column("NEXT", lambda row: wording.NONE if row.next is None else wording.until(row.next, now), right=True),
             Column("LAST", lambda row: wording.since(row.last_fired, now), right=True),
@@ -191,6 +192,7 @@ def _blocks(detail: TaskDetail, now: datetime) -> list[Block]:
     row = detail.row
     pairs: list[tuple[str, Cell]] = [
         ("cron", Cell(f"{row.cron} ({row.tz})")),
+        ("meaning", Cell(wording.text(row.meaning))),
         ("catch up", Cell(f"{row.catch_up}, {row.max_catch_up} at the most")),
         ("next", Cell(_local(row.next))),
         ("last", Cell(wording.moment(row.last_fired))),

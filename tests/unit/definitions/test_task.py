@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ultijobs import task
-from ultijobs._definitions.cron import normalise
+from ultijobs._definitions.cron import meaning, normalise
 from ultijobs.errors import CronInvalid, Invariant, TimezoneInvalid, UltijobsError
 
 
@@ -76,6 +76,21 @@ def test_a_cron_text_is_read(text, read):
 def test_a_cron_text_that_means_nothing_is_refused_naming_the_task(text):
     with pytest.raises(CronInvalid, match="task nightly: cron"):
         declared(cron=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0 14 * * *", "14:00 every day"),
+        ("@weekly", "00:00 on Sunday"),
+        ("*/5 * * * *", "Every fifth minute of every hour"),
+        ("0 0 1 * MON", "00:00 on the first day of month and on Monday"),
+        ("0 0 */2 * MON", "00:00 on every second day of month if it's on Monday"),
+        ("0 9 ? * fri-monday", "09:00 on Friday, Saturday, Sunday, and Monday"),
+    ],
+)
+def test_a_text_is_told_in_words(text, words):
+    assert meaning(normalise(text, "cron")) == words
 
 
 @pytest.mark.parametrize("tz", ["Europe/Atlantis", "+02:00", "UTC+2", "", None, 2, "localtime", "../../etc/passwd"])

@@ -20,7 +20,9 @@ _GROUPS: Final = {
 }
 _GLYPHS: Final = (
     ("!!", "urgent"), ("!", "wants a look"), ("·", "for information"), ("??", "could not be read"), (">", "the cursor"),
-    ("*", "marked"), ("+", "new in this list"), ("(r Retry)", "cannot be done now; press it to learn why"),
+    ("*", "marked"), ("+", "new in this list"), ("✓ ✗ ▶ c", "done, stopped short, not ended yet, cancelled"),
+    ("– ! ·", "of a task's slots: skipped, missed, removed since"),
+    ("(r Retry)", "cannot be done now; press it to learn why"),
 )  # fmt: skip
 _FILTER: Final = (
     ("state:dead,failed", "any of these states: ready delayed running suspended done failed dead cancelled"),

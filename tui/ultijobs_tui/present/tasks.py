@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from ultijobs.inspection import Slot, SlotOutcome, TaskDetail, TaskRow
+from ultijobs.inspection import RunResult, Slot, SlotOutcome, TaskDetail, TaskRow, TaskRun
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.look import Look
@@ -18,11 +18,31 @@ __all__ = ["TASK_SORTS", "slot_key", "slot_table", "task_panel", "task_table", "
 
 TASK_SORTS: Final = ("trouble", "next", "last", "name")
 _FAR: Final = float("inf")
+_RUNS: Final = 15
 _OUTCOMES: Final = {
     SlotOutcome.FIRED: Tone.GOOD,
     SlotOutcome.CAUGHT_UP: Tone.WARN,
     SlotOutcome.SKIPPED: Tone.MUTED,
     SlotOutcome.MISSED: Tone.BAD,
+}
+
+_SIGNS: Final = {
+    RunResult.DONE: "✓",
+    RunResult.RUNNING: "▶",
+    RunResult.DEAD: "✗",
+    RunResult.CANCELLED: "c",
+    RunResult.SKIPPED: "–",
+    RunResult.MISSED: "!",
+    RunResult.UNKNOWN: "·",
+}
+_RESULTS: Final = {
+    RunResult.DONE: Tone.GOOD,
+    RunResult.RUNNING: Tone.ACCENT,
+    RunResult.DEAD: Tone.BAD,
+    RunResult.CANCELLED: Tone.WARN,
+    RunResult.SKIPPED: Tone.MUTED,
+    RunResult.MISSED: Tone.BAD,
+    RunResult.UNKNOWN: Tone.MUTED,
 }
 
 
@@ -31,12 +51,14 @@ def task_table(frame: Frame, look: Look, *, sort: str = TASK_SORTS[0], find: str
     columns = (
         Column("TASK", 10, 26, sort="name"),
         Column("CRON", 9, 16),
-        Column("ZONE", 4, 18, drop=4),
+        Column("MEANING", 16, grow=True, drop=3),
+        Column("ZONE", 4, 18, drop=5),
         Column("NEXT", 8, 11, align="right", sort="next"),
         Column("LAST", 6, 11, align="right", sort="last"),
         Column("LATE", 6, align="right", sort="trouble"),
-        Column("CATCH-UP", 8, drop=3),
-        Column("ERROR", 12, grow=True, drop=1),
+        Column("CATCH-UP", 8, drop=4),
+        Column("LAST RESULT", 12, 24, drop=1),
+        Column(f"{_RUNS} RUNS", _RUNS, drop=2),
     )
     tasks = frame.tasks
     if tasks is None:
@@ -72,21 +94,42 @@ def _fields(task: TaskRow) -> dict[str, str | None]:
 
 
 def _row(task: TaskRow, look: Look) -> Row:
-    error = (task.last_error or "").strip().partition("\n")[0]
     return Row(
         task.name,
         (
             cell(task.name, Tone.STRONG),
             cell(task.cron),
+            cell(task.meaning or "unknown", Tone.MUTED if task.meaning else Tone.WARN),
             cell(task.tz, Tone.MUTED),
             _next(task, look),
             cell(look.since(task.last_fired), Tone.MUTED),
             cell(look.since(task.late_since), Tone.BAD if task.late_since else Tone.MUTED),
             cell(task.catch_up, Tone.MUTED),
-            cell(error or ("never armed: no scheduler has seen it" if task.watermark is None else fmt.NEVER),
-                 Tone.BAD if error else Tone.WARN if task.watermark is None else Tone.MUTED),
+            _result(task),
+            cell("".join(_SIGNS[run.result] for run in reversed(task.runs)), _tone_of(task.runs)),
         ),
     )  # fmt: skip
+
+
+def _result(task: TaskRow) -> Cell:
+    """How the latest run went; before it, what keeps the task from running at all."""
+    if task.last_error:
+        return cell(task.last_error.strip().partition("\n")[0], Tone.BAD)
+    if task.watermark is None:
+        return cell("never armed", Tone.WARN)
+    run = next(iter(task.runs), None)
+    if run is None:
+        return cell(fmt.NEVER, Tone.MUTED)
+    said = run.error_code if run.result is RunResult.DEAD else None
+    took = None if run.took_ms is None else fmt.took(run.took_ms)
+    words = " ".join(filter(None, (_SIGNS[run.result], run.result, said or took)))
+    return cell(words, _RESULTS[run.result])
+
+
+def _tone_of(runs: Sequence[TaskRun]) -> Tone:
+    """That of the latest that has an end: what went wrong long ago is over."""
+    ended = (run for run in runs if run.result is not RunResult.RUNNING)
+    return _RESULTS[next(ended).result] if any(run.result is not RunResult.RUNNING for run in runs) else Tone.MUTED
 
 
 def _next(task: TaskRow, look: Look) -> Cell:
@@ -116,7 +159,7 @@ def task_panel(task: TaskRow | None, frame: Frame | None, look: Look) -> list[Li
     local = fmt.NEVER if task.next is None else f"{task.next:%a %Y-%m-%d %H:%M %Z}"
     decided = "never: no scheduler has seen it" if task.watermark is None else fmt.clock(task.watermark, now=look.now)
     return [
-        rule(task.name, f"{task.cron} ({task.tz})"),
+        rule(task.name, f"{task.cron} · {task.meaning or 'unknown'} ({task.tz})"),
         line(
             Span(" next ", Tone.MUTED), local, Span("   last ", Tone.MUTED), fmt.clock(task.last_fired, now=look.now),
             Span("   decided to ", Tone.MUTED), decided,
