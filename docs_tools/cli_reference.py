@@ -15,7 +15,7 @@ __all__ = ["pages"]
 INTRODUCTION = """\
 # Command line
 
-`ultijobs --help` and `ultijobs COMMAND --help` say the same as this page.
+`ultijobs --help` and `ultijobs COMMAND --help` print what this page says.
 
 ## Settings
 
@@ -40,42 +40,43 @@ Strongest first: flags, `ULTIJOBS_*` variables, `[tool.ultijobs]` of the nearest
 | 4 | cannot start: the database, its schema, the driver or the application is not usable |
 | 130 | interrupted |
 
-A command gives up on a database that does not answer within five seconds. `worker` waits for it.
+A command gives up on a database that does not answer within five seconds; `worker`, `scheduler` and `relay` wait for
+it.
 
 ## Output
 
-Without a flag, tables on stdout, as wide as the terminal and never cut in a pipe. Errors are three lines on stderr:
-code and cause, the line that mends it, the page about it. What jobs wrote is shown with its control characters as
-escapes; payloads are left out unless asked for, and redacted. Colours stay away with `NO_COLOR`.
+Without a flag, commands print tables on stdout, as wide as the terminal; in a pipe nothing is cut. An error is three
+lines on stderr: its code and cause, the line that fixes it, and the page about it. Control characters in text from
+jobs are shown as escapes. Payloads are left out unless asked for, and then redacted. `NO_COLOR` turns colours off.
 
-`--json` prints exactly one object on stdout, also when the command fails:
+`--json` prints exactly one object on stdout, even when the command fails:
 
     {"ok": true, "command": "jobs ls", "summary": "2 jobs", "findings": [], "data": {"rows": [], "next": null}}
 
-A finding has `code`, `cause`, `fix`, `docs` and `at` (the flag, the id, the position in a filter). Fields are named as
-columns are; times are ISO-8601 in UTC with a `Z`, durations whole milliseconds in a field that ends in `_ms`, counts
-`{"value": 10000, "kind": "capped"}` where `kind` is `exact`, `capped` (at least) or `estimate`. Lists have `data.rows`
-and `data.next`, which `--after` takes. `--json-lines` prints one row a line and nothing else; with `--watch`, those of
-every look. [JSON](json.md) lists the keys of each row.
+A finding has `code`, `cause`, `fix`, `docs` and `at` (the flag, the id, or the position in a filter). Fields have the
+names of the columns. Times are ISO-8601 in UTC with a `Z`; durations are whole milliseconds in a field that ends in
+`_ms`; counts are `{"value": 10000, "kind": "capped"}`, where `kind` is `exact`, `capped` (at least) or `estimate`.
+Lists have `data.rows` and `data.next`, which `--after` takes. `--json-lines` prints one row per line and nothing
+else; with `--watch`, all rows again at each refresh. [JSON](json.md) lists the keys of each row.
 
 ## Filters
 
-`--where "state:dead queue:billing,mail -job:charge* age:>10m"`: a blank is AND, a comma OR, a leading `-` NOT, a
-trailing `*` a prefix, quotes hold blanks. Words: `id:` `run:` `state:` `queue:` `job:` `tenant:` `reason:` `code:`
+`--where "state:dead queue:billing,mail -job:charge* age:>10m"`: a space means AND, a comma OR, a leading `-` NOT, a
+trailing `*` a prefix; quotes keep spaces. Words: `id:` `run:` `state:` `queue:` `job:` `tenant:` `reason:` `code:`
 `fp:` `key:` `worker:` `step:` `priority:` `age:>10m` `age:<2d` `err~"timed out"` `input.customer.id:7`. The last two
-read row by row and need an indexed word (`state:`, `queue:`, …) beside them.
+are checked row by row and need an indexed word (`state:`, `queue:`, …) beside them.
 
 ## Completion
 
     ultijobs --install-completion
 
-for bash, zsh and fish. Names of queues, jobs, workers, tasks and backfills are asked of the database that the settings
-or the line so far name; one that is away, or embedded, is not waited for.
+works for bash, zsh and fish. Names of queues, jobs, workers, tasks and backfills come from the database that the
+settings, or the line so far, point to; a database that is unreachable or embedded is not waited for.
 """
 
 
 def pages() -> dict[str, str]:
-    sections = [INTRODUCTION, "## Global options\n\nEvery command takes them.\n\n" + _options(_root(), everywhere=True)]
+    sections = [INTRODUCTION, "## Global options\n\nEvery command has these.\n\n" + _options(_root(), everywhere=True)]
     sections += [_section(path, node) for path, node in _commands(_root(), ()) if path]
     return {"cli.md": "\n".join(sections)}
 

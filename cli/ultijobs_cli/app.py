@@ -37,7 +37,7 @@ from ultijobs_cli.root import Root, beginning
 __all__ = ["app"]
 
 
-_HELP: Final = "Durable background jobs on Postgres: run workers, see what is stuck and why, steer."
+_HELP: Final = "Durable background jobs on Postgres: run workers, see what is stuck and why, and fix it."
 _EXAMPLES: Final = """\
 ultijobs demo
 ultijobs migrate --database-url postgresql://localhost/shop
@@ -76,7 +76,7 @@ def _tree() -> typer.Typer:
 
 def _jobs() -> typer.Typer:
     group = _group(Group)
-    group_body(group, jobs_read.ls, help="Lists, shows and steers jobs; alone it lists them.")
+    group_body(group, jobs_read.ls, help="Lists, shows and acts on jobs; lists them by default.")
     command(group, "ls", jobs_read.ls)
     command(group, "show", jobs_read.show)
     command(group, "why", jobs_read.why)
@@ -89,7 +89,7 @@ def _jobs() -> typer.Typer:
 
 def _queues() -> typer.Typer:
     group = _group(Group)
-    group_body(group, queues.ls, help="Lists, pauses and resumes queues; alone it lists them.")
+    group_body(group, queues.ls, help="Lists, pauses and resumes queues; lists them by default.")
     command(group, "ls", queues.ls)
     command(group, "pause", queues.pause)
     command(group, "resume", queues.resume)
@@ -98,7 +98,7 @@ def _queues() -> typer.Typer:
 
 def _outbox() -> typer.Typer:
     group = _group(Group)
-    group_body(group, outbox.ls, help="Lists and retries what is staged in the outbox; alone it lists.")
+    group_body(group, outbox.ls, help="Lists and retries rows of the outbox; lists them by default.")
     command(group, "ls", outbox.ls)
     command(group, "retry", outbox.retry)
     return group
@@ -106,7 +106,7 @@ def _outbox() -> typer.Typer:
 
 def _workers() -> typer.Typer:
     group = _group(Group)
-    group_body(group, workers.ls, help="Lists, drains and resumes workers; alone it lists them.")
+    group_body(group, workers.ls, help="Lists, drains and resumes workers; lists them by default.")
     command(group, "ls", workers.ls)
     command(group, "drain", workers.drain)
     command(group, "resume", workers.resume)
@@ -115,7 +115,7 @@ def _workers() -> typer.Typer:
 
 def _events() -> typer.Typer:
     group = _group(Group)
-    group_body(group, events.ls, help="Lists and publishes events; alone it lists them.")
+    group_body(group, events.ls, help="Lists and publishes events; lists them by default.")
     command(group, "ls", events.ls)
     command(group, "publish", events.publish)
     return group
@@ -123,7 +123,7 @@ def _events() -> typer.Typer:
 
 def _tasks() -> typer.Typer:
     group = _group(Group)
-    group_body(group, tasks.ls, help="Lists, previews and runs scheduled tasks; alone it lists them.")
+    group_body(group, tasks.ls, help="Lists, previews and runs tasks; lists them by default.")
     command(group, "ls", tasks.ls)
     command(group, "show", tasks.show)
     command(group, "preview", tasks.preview)

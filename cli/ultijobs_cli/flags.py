@@ -42,22 +42,24 @@ _COMMON: Final = (
         "database_url",
         str | None,
         None,
-        _everywhere("--database-url", metavar="URL", help="The queue's database; else ULTIJOBS_DATABASE_URL."),
+        _everywhere("--database-url", metavar="URL", help="The queue's database [or ULTIJOBS_DATABASE_URL]."),
     ),
     (
         "schema",
         str | None,
         None,
-        _everywhere("--schema", metavar="NAME", help="The schema its tables are in; else ULTIJOBS_SCHEMA, public."),
+        _everywhere(
+            "--schema", metavar="NAME", help="The schema that holds its tables [or ULTIJOBS_SCHEMA; default: public]."
+        ),
     ),
-    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application; else ULTIJOBS_APP.")),
+    ("app", str | None, None, _everywhere("--app", metavar="MODULE:NAME", help="The application [or ULTIJOBS_APP].")),
     ("json", bool, False, _everywhere("--json", help="Print exactly one JSON object.")),
     ("json_lines", bool, False, _everywhere("--json-lines", help="Print one JSON object per row.")),
     (
         "log_format",
         Literal["text", "json"] | None,
         None,
-        _everywhere("--log-format", help="How log lines on stderr look."),
+        _everywhere("--log-format", help="The format of log lines on stderr."),
     ),
 )
 

@@ -59,14 +59,14 @@ Queue = Annotated[
 ]
 Tenant = Annotated[
     str | None,
-    typer.Option("--tenant", metavar="TENANT", help="Only this tenant; others do not exist then.", callback=not_empty),
+    typer.Option("--tenant", metavar="TENANT", help="Only this tenant, as if there were no other.", callback=not_empty),
 ]
 Name = Annotated[
     str | None,
     typer.Option(
         "--name",
         metavar="JOB",
-        help="Only jobs of this name; charge* is a prefix.",
+        help="Only jobs with this name; charge* matches a prefix.",
         callback=not_empty,
         autocompletion=job_names,
     ),
@@ -79,13 +79,15 @@ State = Annotated[
     typer.Option(
         "--state",
         metavar="STATE",
-        help=f"Only these states: {', '.join(JobState)}; several with commas.",
+        help=f"Only these states: {', '.join(JobState)}; separate several with commas.",
         autocompletion=lambda: list(JobState),
     ),
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=PAGE, help="At most so many rows.")]
-After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="The page after this `next`.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until ctrl-c.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=PAGE, help="Show at most this many rows.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="CURSOR", help="Continue after the `next` of the previous page.")
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Refresh every two seconds until ctrl-c.")]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
@@ -93,24 +95,24 @@ MetricsPort = Annotated[
         metavar="PORT",
         min=0,
         max=65_535,
-        help="Answer GET /metrics and GET /health on this port; 0 takes a free one.",
+        help="Serve GET /metrics and GET /health on this port; 0 picks a free one.",
     ),
 ]
 MetricsHost = Annotated[
     str, typer.Option("--metrics-host", metavar="HOST", help="The address that --metrics-port listens on.")
 ]
-Actor = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who acts, for the activity table.")]
+Actor = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who is acting, for the activity table.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the activity table.")]
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Leave alone what was touched later than this.")
+    str | None, typer.Option("--as-of", metavar="TIME", help="Skip rows that were touched after this time.")
 ]
 Canary = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, max=MOST, help="At most so many, oldest id first.")
+    int | None, typer.Option("--limit", metavar="N", min=1, max=MOST, help="Act on at most this many, oldest id first.")
 ]
-Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="So many, then a pause: 500/1s.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-NeverAsks = Annotated[bool, typer.Option("--yes", "-y", help="Taken as by every act; this one never asks.")]
+Pace = Annotated[str | None, typer.Option("--pace", metavar="N/TIME", help="Pause after every N rows: 500/1s.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+NeverAsks = Annotated[bool, typer.Option("--yes", "-y", help="Accepted for consistency; this command never asks.")]
 
 _PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
 

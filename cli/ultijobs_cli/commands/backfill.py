@@ -27,26 +27,32 @@ async def backfill(
         str | None,
         typer.Argument(metavar="NAME", help="The backfill.", show_default=False, autocompletion=backfill_names),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every one that is pending, failed or cancelled.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Ask for the passes; without it nothing changes.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also where a pass has completed.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="The ledger: what became of each pass.")] = False,
-    pending_: Annotated[bool, typer.Option("--pending", help="What has not been done here; exit 1 if any.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Every backfill that is pending, failed or cancelled.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Start the passes; without it nothing is changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also start a pass where one has completed.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Show the ledger: what became of each pass.")] = False,
+    pending_: Annotated[
+        bool, typer.Option("--pending", help="Show what has not been done here; exit 1 if anything.")
+    ] = False,
     status: Annotated[
-        list[PassStatus] | None, typer.Option("--status", metavar="STATUS", help="Of --list: only these.")
+        list[PassStatus] | None, typer.Option("--status", metavar="STATUS", help="With --list: only this status.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="Of --list: so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="With --list: show at most this many.")
+    ] = 100,
     watch: options.Watch = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="What it does without --write.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="The default: without --write nothing is changed.")
+    ] = False,
     reason: options.Reason = None,
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Looks at backfills, and asks for passes.
+    """Shows backfills, and starts passes.
 
-    A name, or --all, shows what a pass would touch and whether it may run; --write asks for it. Declarations come
-    from the catalogue that workers and `migrate --app` write. With --app the application's own code says what is
-    there, and its count() how many rows are left.
+    With a name, or --all, it shows what a pass would touch and whether it may run; --write starts it. Declarations
+    come from the catalogue that workers and `migrate --app` write. With --app they come from the application's own
+    code, and its count() says how many rows are left.
 
     $ ultijobs backfill --pending
     $ ultijobs backfill fill_region

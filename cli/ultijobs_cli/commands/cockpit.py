@@ -30,37 +30,41 @@ _INSTALL: Final = "pip install 'ultijobs[serve]'"
 
 def tui(
     call: Invocation,
-    job: Annotated[str | None, typer.Option("--job", metavar="ID", help="Begin at this job.")] = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="ID", help="Open this job.")] = None,
     where: options.WhereText = None,
-    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Begin at this queue.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Open on this queue.")] = None,
     tenant: options.Tenant = None,
-    view: Annotated[str, typer.Option("--view", metavar="VIEW", help="Begin at this screen.")] = "incident",
-    read_only: Annotated[bool, typer.Option("--read-only", help="Look, and change nothing.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Print the screen as text and leave.")] = False,
-    refresh: Annotated[str, typer.Option("--refresh", metavar="TIME", help="Between two looks.")] = "1s",
-    ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII alone.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Draw without colours, as NO_COLOR does.")] = False,
+    view: Annotated[str, typer.Option("--view", metavar="VIEW", help="Open this screen.")] = "incident",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Disable every act.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the screen as text and exit.")] = False,
+    refresh: Annotated[str, typer.Option("--refresh", metavar="TIME", help="How often to read the database.")] = "1s",
+    ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Draw without colours, like NO_COLOR.")] = False,
     no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")] = False,
-    theme: Annotated[str | None, typer.Option("--theme", metavar="NAME", help="Colours: ansi-dark, …")] = None,
+    theme: Annotated[str | None, typer.Option("--theme", metavar="NAME", help="The colour theme: ansi-dark, …")] = None,
     record: Annotated[
-        Path | None, typer.Option("--record", metavar="FILE", help="Write what is read to a new file.")
+        Path | None, typer.Option("--record", metavar="FILE", help="Record everything that is read into a new file.")
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option("--replay", metavar="FILE", help="Look at such a file, without a database.")
+        Path | None, typer.Option("--replay", metavar="FILE", help="Play a recording; needs no database.")
     ] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Where to open it: 14:02.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Serve it to a browser, read-only.")] = False,
-    serve_host: Annotated[str, typer.Option("--serve-host", metavar="HOST", help="Where to.")] = "127.0.0.1",
-    serve_port: Annotated[int, typer.Option("--serve-port", metavar="PORT", min=1, max=65535, help="And on.")] = 8000,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Where to start the recording: 14:02.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the cockpit to a browser, read-only.")] = False,
+    serve_host: Annotated[
+        str, typer.Option("--serve-host", metavar="HOST", help="The address to serve it on.")
+    ] = "127.0.0.1",
+    serve_port: Annotated[
+        int, typer.Option("--serve-port", metavar="PORT", min=1, max=65535, help="The port to serve it on.")
+    ] = 8000,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let others reach the page, which asks for no login.")
+        bool, typer.Option("--allow-remote", help="Allow an address that others can reach; the page has no login.")
     ] = False,
-    read_write: Annotated[bool, typer.Option("--read-write", help="Let the page act, too.")] = False,
+    read_write: Annotated[bool, typer.Option("--read-write", help="Allow acts from the page.")] = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Opens the cockpit: what is stuck, and why.
+    """Opens the cockpit: what is stuck, why, and how to fix it.
 
-    With --app it can also run the application's tasks.
+    With --app it can also run the tasks of the application.
 
     $ ultijobs tui
     $ ultijobs tui --read-only --where queue:billing

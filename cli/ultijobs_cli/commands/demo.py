@@ -26,24 +26,30 @@ _FEW: Final = 2
 
 async def demo(
     call: Invocation,
-    headless: Annotated[bool, typer.Option("--headless", help="No cockpit; without --for, one round.")] = False,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Run without the cockpit; one round unless --for is given.")
+    ] = False,
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="Repeat rounds for so long, then drain.")
+        str | None, typer.Option("--for", metavar="DURATION", help="Repeat rounds for this long, then drain.")
     ] = None,
     incidents: Annotated[
         bool | None,
-        typer.Option("--incidents/--no-incidents", help="Add jobs that fail as jobs do; on with the cockpit."),
+        typer.Option(
+            "--incidents/--no-incidents", help="Add jobs that fail in typical ways; the default with the cockpit."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, max=16, help="Worker processes.")] = 2,
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Where its database stays; else the temporary folder.")
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Where its database is kept; by default in the temporary folder."),
     ] = None,
 ) -> Report:
     """Shows ultijobs at work on an embedded PostgreSQL.
 
-    It audits the Python distributions installed here: one job each reads its RECORD, hashes its files against it and
-    stores a report. From another shell, `--database-url embedded:DIR` looks at its queue. Exits 0 when no acknowledged
-    job was lost and none is left running without a worker; whatever it started is stopped again.
+    It audits the Python distributions installed here, one job each: the job reads the RECORD, checks the hashes of
+    the files against it and stores a report. To look at its queue from another shell, use
+    `--database-url embedded:DIR`. Exits 0 if no acknowledged job was lost and none is left running without a worker.
+    Everything that it started is stopped again.
 
     $ ultijobs demo
     $ ultijobs demo --headless --for 20s --json

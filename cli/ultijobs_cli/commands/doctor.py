@@ -21,9 +21,9 @@ _TONES: Final[dict[str, Tone]] = {"ok": "green", "warning": "yellow", "error": "
 
 
 async def doctor(call: Invocation) -> Report:
-    """Says what is wrong, and the command that mends it.
+    """Diagnoses the queue: what is wrong, and how to fix it.
 
-    Exit 0 when healthy, also with warnings; 1 with an error; 4 when the database cannot be asked. Nothing is changed.
+    Changes nothing. Exits 0 when healthy, even with warnings; 1 on an error; 4 if the database cannot be reached.
 
     $ ultijobs doctor
     $ ultijobs doctor --json

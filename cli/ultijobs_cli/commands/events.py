@@ -21,7 +21,7 @@ from ultijobs_cli.watch import watching
 
 __all__ = ["ls", "publish"]
 
-_Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="At most so many rows.")]
+_Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="Show at most this many rows.")]
 
 
 async def ls(
@@ -61,15 +61,15 @@ async def publish(
     payload: Annotated[
         str, typer.Option("--payload", metavar="JSON", help="The payload; @FILE reads a file, - reads stdin.")
     ] = "null",
-    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="What waiting runs match.")] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="The key that waiting runs match on.")] = None,
     ttl: Annotated[
-        str, typer.Option("--ttl", metavar="TIME", help="How long runs that come later still get it.")
+        str, typer.Option("--ttl", metavar="TIME", help="How long it is kept for runs that begin to wait later.")
     ] = "7d",
     reason: options.Reason = None,
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Publishes an event: the runs that wait for it go on.
+    """Publishes an event, and wakes the runs that wait for it.
 
     $ ultijobs events publish org.approved --key o-1
     $ ultijobs events publish org.approved --key o-1 --payload '{"by": "ann"}' --reason "approved by phone"

@@ -19,10 +19,10 @@ __all__ = ["explain"]
 def explain(
     call: Invocation,  # noqa: ARG001 - every body takes one
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="An error's code.", autocompletion=lambda: list(CODES))
+        str | None, typer.Argument(metavar="CODE", help="The error code.", autocompletion=lambda: list(CODES))
     ] = None,
 ) -> Report:
-    """Explains an error code; without one it lists them all.
+    """Explains an error code, or lists all of them.
 
     $ ultijobs explain X_JOB_LEASE_LOST
     $ ultijobs explain

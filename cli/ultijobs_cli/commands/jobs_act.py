@@ -18,7 +18,7 @@ from ultijobs_cli.report import Report
 
 __all__ = ["cancel", "retry"]
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Jobs by id, or by the last 6 or more hex digits.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs, or their last 6 or more hex digits.")]
 
 
 async def retry(
@@ -26,12 +26,12 @@ async def retry(
     ids: Ids = None,
     where: options.WhereText = None,
     from_step: Annotated[
-        str | None, typer.Option("--from-step", metavar="STEP", help="Run this step again and all that came after it.")
+        str | None, typer.Option("--from-step", metavar="STEP", help="Run this step again, and every step after it.")
     ] = None,
     only_step: Annotated[
-        str | None, typer.Option("--only-step", metavar="STEP", help="Run this one step again; later ones replay.")
+        str | None, typer.Option("--only-step", metavar="STEP", help="Run only this step again; later ones replay.")
     ] = None,
-    done: Annotated[bool, typer.Option("--done", help="Also jobs that are done.")] = False,
+    done: Annotated[bool, typer.Option("--done", help="Also retry jobs that are done.")] = False,
     reason: options.Reason = None,
     tenant: options.Tenant = None,
     as_of: options.AsOf = None,
@@ -43,8 +43,8 @@ async def retry(
 ) -> Report:
     """Runs dead, failed or cancelled jobs again.
 
-    Completed steps replay from storage.
-    With --where it shows what it would touch and asks; without a terminal it needs --yes.
+    Completed steps are replayed from storage, not repeated.
+    With --where it shows what it would touch and asks for confirmation; without a terminal it needs --yes.
 
     $ ultijobs jobs retry 1f3a9c20
     $ ultijobs jobs retry 1f3a9c20 --from-step charge --reason "price list mended"
@@ -74,8 +74,8 @@ async def cancel(
 ) -> Report:
     """Cancels jobs that have not ended.
 
-    A running one is told, and may write no more.
-    With --where it shows what it would touch and asks; without a terminal it needs --yes.
+    A running job is told to stop, and can no longer write anything.
+    With --where it shows what it would touch and asks for confirmation; without a terminal it needs --yes.
 
     $ ultijobs jobs cancel 1f3a9c20 --reason "customer left"
     $ ultijobs jobs cancel --where "queue:bulk state:ready" --yes

@@ -22,9 +22,11 @@ __all__ = ["drain"]
 
 async def drain(
     call: Invocation,
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where the jobs move to; migrate it before.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL", help="The database to move the jobs to; it must be migrated.")
+    ],
     to_schema: Annotated[
-        str | None, typer.Option("--to-schema", metavar="NAME", help="Its schema; without it, the same as here.")
+        str | None, typer.Option("--to-schema", metavar="NAME", help="The schema there; by default the same as here.")
     ] = None,
     queue: options.Queue = None,
     where: options.WhereText = None,
@@ -37,11 +39,11 @@ async def drain(
     yes: options.Yes = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Moves a queue to another database, job by job, whole.
+    """Moves a queue to another database, whole, job by job.
 
-    The queue is paused first, and stays so. What waits goes with its id, steps, key, tenant, attempts and run time; it
-    is found again there before it ends here, as cancelled with the reason. What runs stays and makes it exit 1.
-    Broken off at any point, the same command goes on. Point the application at the new database before it.
+    Point the application at the new database first. The queue is paused, and stays paused. Waiting jobs keep their
+    id, steps, key, tenant, attempts and run time; each is verified there before it is cancelled here, with the
+    reason. Running jobs stay, and make it exit 1. If it is interrupted at any point, run the same command again.
 
     $ ultijobs jobs drain --queue billing --to postgresql://db2/shop --dry-run
     $ ultijobs jobs drain --queue billing --to postgresql://db2/shop --yes

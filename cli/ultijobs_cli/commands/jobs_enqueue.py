@@ -33,23 +33,28 @@ async def enqueue(
     input: Annotated[
         str | None, typer.Option("--input", metavar="JSON", help="The input; @FILE reads a file, - reads stdin.")
     ] = None,
-    delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help="Due after this: 5m.")] = None,
-    run_at: Annotated[str | None, typer.Option("--run-at", metavar="TIME", help="Due at this instant.")] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", metavar="TIME", help="Make it due after this time: 5m.")
+    ] = None,
+    run_at: Annotated[str | None, typer.Option("--run-at", metavar="TIME", help="Make it due at this time.")] = None,
     priority: Annotated[
-        int | None, typer.Option("--priority", metavar="N", help="A higher one is claimed first.")
+        int | None, typer.Option("--priority", metavar="N", help="Higher priorities are claimed first.")
     ] = None,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", metavar="N", min=1, help="In place of the declared policy's.")
+        int | None,
+        typer.Option("--max-attempts", metavar="N", min=1, help="Override the attempts of the declared policy."),
     ] = None,
     on_conflict: Annotated[
-        Literal["dedupe", "error"], typer.Option("--on-conflict", help="When a live job holds the key.")
+        Literal["dedupe", "error"], typer.Option("--on-conflict", help="What to do when a live job holds the key.")
     ] = "dedupe",
     _yes: options.NeverAsks = False,
-    actor: Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who asks, kept as enqueued_by.")] = None,
+    actor: Annotated[
+        str | None, typer.Option("--as", metavar="ACTOR", help="Who is enqueueing, stored as enqueued_by.")
+    ] = None,
 ) -> Report:
-    """Enqueues a job; its input is validated by the application.
+    """Enqueues a job; the application validates its input.
 
-    Key and tenant derive from the input, as everywhere: the same input twice is one job while the first one lives.
+    Key and tenant are derived from the input, as always: the same input twice is one job while the first is live.
 
     $ ultijobs jobs enqueue send_digest --input '{"org_id": "o-1"}' --app shop.main:app
     $ ultijobs jobs enqueue send_digest --input @digest.json --delay 5m --app shop.main:app

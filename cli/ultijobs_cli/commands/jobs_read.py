@@ -41,7 +41,7 @@ async def ls(
     name: options.Name = None,
     tenant: options.Tenant = None,
     where: options.WhereText = None,
-    sort: Annotated[Sort, typer.Option("--sort", help="Which come first.")] = Sort.NEWEST,
+    sort: Annotated[Sort, typer.Option("--sort", help="Which jobs come first.")] = Sort.NEWEST,
     limit: options.Limit = 100,
     after: options.After = None,
     watch: options.Watch = False,
@@ -49,7 +49,7 @@ async def ls(
     """Lists jobs, newest first.
 
     Filter words: id: run: state: queue: job: tenant: reason: code: fp: key: worker: step: priority: age: err~ input.x:
-    A blank is AND, a comma OR, a leading - NOT.
+    A space means AND, a comma OR, a leading - NOT.
 
     $ ultijobs jobs ls --state dead
     $ ultijobs jobs ls --where "state:ready queue:billing age:>5m"
@@ -77,10 +77,10 @@ async def show(
     id: Ref,
     tenant: options.Tenant = None,
     payloads: Annotated[
-        bool, typer.Option("--input", help="Show the input and the steps' outputs too, redacted.")
+        bool, typer.Option("--input", help="Also show the input and the outputs of steps, redacted.")
     ] = False,
 ) -> Report:
-    """Shows one job whole: row, steps, attempts, delays to come.
+    """Shows one job: its row, steps, attempts and next delays.
 
     $ ultijobs jobs show 1f3a9c20
     $ ultijobs jobs show 1f3a9c20 --input --json
@@ -96,7 +96,7 @@ async def show(
 
 
 async def why(call: Invocation, id: Ref, tenant: options.Tenant = None) -> Report:
-    """Says why a job is not running, who holds it, what frees it.
+    """Explains why a job is not running, and what would free it.
 
     $ ultijobs jobs why 1f3a9c20
     """

@@ -17,10 +17,10 @@ Row = Mapping[str, Any]
 
 
 def manifest(call: Invocation) -> Report:
-    """Says what an application declares.
+    """Prints what an application declares.
 
-    The same code gives the same answer, byte by byte, on every machine: keep it beside the code and compare. It reads
-    no database, and holds no address and no secret.
+    The same code gives the same output, byte for byte, on every machine, so it can be kept beside the code and
+    compared. It reads no database, and contains no addresses and no secrets.
 
     $ ultijobs manifest --app shop.main:app
     $ ultijobs manifest --app shop.main:app --json

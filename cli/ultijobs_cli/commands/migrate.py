@@ -28,13 +28,13 @@ __all__ = ["migrate"]
 
 async def migrate(
     call: Invocation,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 when a migration is missing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a migration is missing.")] = False,
 ) -> Report:
     """Creates or upgrades the tables.
 
-    Safe on a live database, and from several places at once: one applies, the others wait and find it done. No other
-    command changes tables. With an application its declarations are written too, so that operators see them before
-    the first worker starts.
+    It is safe on a live database, and from several places at once: one applies the migrations, the others wait and
+    find them done. No other command changes tables. With --app it also stores the application's declarations, so
+    that operators see them before the first worker starts.
 
     $ ultijobs migrate --database-url postgresql://localhost/shop
     $ ultijobs migrate --check

@@ -47,7 +47,7 @@ async def ls(
 ) -> Report:
     """Lists the rows of the outbox, newest first.
 
-    It looks where the application has its outbox, or into the database of --database-url.
+    It reads the outbox of the application, or the database given by --database-url.
 
     $ ultijobs outbox ls --app shop.main:app
     $ ultijobs outbox ls --database-url postgresql://localhost/shop --state set-aside --json
@@ -79,16 +79,16 @@ async def ls(
 
 async def retry(
     call: Invocation,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Rows by id, or by the last 6 or more hex digits.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of rows, or their last 6 or more hex digits.")],
     reason: options.Reason = None,
     tenant: options.Tenant = None,
     dry_run: options.DryRun = False,
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Stages again what was set aside.
+    """Stages rows again that were set aside.
 
-    The later rows of the same transaction, which were set aside with it, come along.
+    Later rows of the same transaction, which were set aside with them, are staged again too.
 
     $ ultijobs outbox retry 1f3a9c20 --app shop.main:app --reason "queue name corrected"
     """

@@ -25,7 +25,7 @@ _STOPPED: Final = "state:dead,failed"
 async def stats(
     call: Invocation, queue: options.Queue = None, tenant: options.Tenant = None, watch: options.Watch = False
 ) -> Report:
-    """Counts jobs by state and by queue. A count with + is at least that, one with ~ an estimate.
+    """Counts jobs by state and by queue. A + means at least that many, a ~ means about.
 
     $ ultijobs stats
     $ ultijobs stats --queue billing --json
@@ -55,12 +55,14 @@ async def causes(
     queue: options.Queue = None,
     name: options.Name = None,
     tenant: options.Tenant = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="At most so many causes.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1_000, help="Show at most this many causes.")
+    ] = 50,
     watch: options.Watch = False,
 ) -> Report:
-    """Groups what stopped by its cause.
+    """Groups stopped jobs by cause.
 
-    One mend is one retry: `jobs retry --where "fp:FP"`.
+    Once a cause is fixed, one command retries its jobs: `jobs retry --where "fp:FP"`.
 
     $ ultijobs causes
     $ ultijobs causes --queue billing
@@ -107,7 +109,7 @@ async def leases(
     limit: options.Limit = 200,
     watch: options.Watch = False,
 ) -> Report:
-    """Lists what runs now: who holds it, in which step, until when.
+    """Lists running jobs: who holds each, its step, until when.
 
     $ ultijobs leases
     $ ultijobs leases --where "worker:web-3* age:>10m"
@@ -150,7 +152,7 @@ async def leases(
 async def activity(
     call: Invocation, limit: options.Limit = 100, after: options.After = None, watch: options.Watch = False
 ) -> Report:
-    """Lists what operators did: who, when, why, with what result.
+    """Lists what operators did: who, when, why, and the result.
 
     $ ultijobs activity
     $ ultijobs activity --limit 10 --json

@@ -29,17 +29,17 @@ _OF: Final = {
 
 async def prune(
     call: Invocation,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")] = False,
     yes: options.Yes = False,
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:
-    """Removes what is over its time.
+    """Removes what is past its retention.
 
-    Workers do the same by themselves, once a minute. The times are the retention of the application that --app names;
-    without one, what the applications of the schema declared last, of each time the longest; else the defaults. Another
-    application's longer time is kept in any case. Live jobs, the ledger of backfills and what is set aside always stay.
-    It asks where there is a terminal.
+    Workers do the same on their own, once a minute. The retention is that of the application given by --app; without
+    one, the longest that any application of the schema declared last; else the defaults. A longer retention of
+    another application is always respected. Live jobs, the ledger of backfills and outbox rows that were set aside
+    are never removed. On a terminal it asks for confirmation.
 
     $ ultijobs prune --dry-run
     $ ultijobs prune --app shop.main:app --yes --reason "disk is full"

@@ -28,7 +28,7 @@ _TONES: Final[dict[str, Tone]] = {"paused": "yellow", "unserved": "red"}
 
 
 async def ls(call: Invocation, watch: options.Watch = False) -> Report:
-    """Lists the queues: what waits, what runs, who serves them.
+    """Lists the queues: what waits, what runs, and who serves them.
 
     $ ultijobs queues ls
     $ ultijobs queues ls --json
@@ -53,13 +53,13 @@ async def pause(
     queue: QueueName,
     reason: options.Reason = None,
     duration: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Resume by itself after this: 30m.")
+        str | None, typer.Option("--for", metavar="TIME", help="Resume automatically after this time: 30m.")
     ] = None,
     dry_run: options.DryRun = False,
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Stops claims from a queue; what runs goes on.
+    """Stops claims from a queue; running jobs go on.
 
     $ ultijobs queues pause billing --reason "bank is down" --for 30m
     """
@@ -81,7 +81,7 @@ async def resume(
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Lets a paused queue be claimed again.
+    """Lets jobs of a paused queue be claimed again.
 
     $ ultijobs queues resume billing
     """

@@ -18,24 +18,26 @@ __all__ = ["relay"]
 
 def relay(
     call: Invocation,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, max=10_000, help="Rows at once.")] = 100,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", min=1, max=10_000, help="How many rows to publish at once.")
+    ] = 100,
     interval: Annotated[
-        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often it looks for rows.")
+        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often to look for rows.")
     ] = "200ms",
     lease: Annotated[
-        str, typer.Option("--lease", metavar="TIME", help="Another takes over this long after a relay has died.")
+        str, typer.Option("--lease", metavar="TIME", help="How long after a relay's death another takes over.")
     ] = "30s",
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Shown as claimed_by; without it, host and pid.")
+        str | None, typer.Option("--name", metavar="NAME", help="Shown as claimed_by; by default host and pid.")
     ] = None,
     metrics_port: options.MetricsPort = None,
     metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
 ) -> Report:
     """Publishes the outbox of an application into its queue.
 
-    Any number of relays may run. Workers do the same beside their jobs, unless they are started with --no-relay. It
-    waits for databases that are away. SIGTERM or the first ctrl-c ends it after the batch under way, exit 0; a second
-    signal gives that back at once, exit 130.
+    Any number of relays may run. Workers do the same besides their jobs, unless started with --no-relay. It waits
+    while a database is unreachable. SIGTERM or the first ctrl-c ends it after the current batch, exit 0; a second
+    signal hands that batch back at once, exit 130.
 
     $ ultijobs relay --app shop.main:app
     $ ultijobs relay --app shop.main:app --lease 10s --log-format json

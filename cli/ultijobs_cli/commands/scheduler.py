@@ -19,19 +19,19 @@ __all__ = ["scheduler"]
 def scheduler(
     call: Invocation,
     interval: Annotated[
-        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often it looks what is due.")
+        str, typer.Option("--interval", "--poll", metavar="TIME", help="How often to look for what is due.")
     ] = "1s",
     lease: Annotated[
-        str, typer.Option("--lease", metavar="TIME", help="Another leads this long after the leader has died.")
+        str, typer.Option("--lease", metavar="TIME", help="How long after the leader's death another takes over.")
     ] = "30s",
     metrics_port: options.MetricsPort = None,
     metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
 ) -> Report:
     """Dispatches the tasks of an application.
 
-    Of several schedulers one leads, the others stand by. Workers do the same beside their jobs, unless they are started
-    with --no-scheduler. It waits for a database that is away. SIGTERM or ctrl-c ends it and gives the lead up at once,
-    exit 0; a second signal is exit 130.
+    Of several schedulers one leads and the others stand by. Workers do the same besides their jobs, unless started
+    with --no-scheduler. It waits while the database is unreachable. SIGTERM or ctrl-c ends it and gives up the lead
+    at once, exit 0; a second signal exits 130.
 
     $ ultijobs scheduler --app shop.main:app
     $ ultijobs scheduler --app shop.main:app --lease 10s --log-format json

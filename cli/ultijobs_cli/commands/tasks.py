@@ -29,10 +29,10 @@ _OUTCOMES: Final[dict[str, Tone]] = {"fired": "green", "caught-up": "yellow", "s
 
 
 async def ls(call: Invocation, watch: options.Watch = False) -> Report:
-    """Lists the tasks, with what is wrong.
+    """Lists the tasks, and what is wrong with them.
 
-    When each fires next and when it last did. Declarations come from the catalogue that workers and schedulers
-    write; with --app, from the application itself.
+    It shows when each fires next, and when it last did. Declarations come from the catalogue that workers and
+    schedulers write; with --app, from the application itself.
 
     $ ultijobs tasks ls
     $ ultijobs tasks ls --app shop.main:app --json
@@ -59,12 +59,12 @@ async def show(
     call: Invocation,
     name: TaskName,
     count: Annotated[
-        int, typer.Option("--count", metavar="N", min=1, max=1_000, help="So many occurrences to come.")
+        int, typer.Option("--count", metavar="N", min=1, max=1_000, help="How many upcoming occurrences to show.")
     ] = 5,
 ) -> Report:
     """Shows one task: its declaration and its slots.
 
-    What is coming, and what became of the last ones.
+    It shows the upcoming slots, and what became of the latest ones.
 
     $ ultijobs tasks show nightly
     $ ultijobs tasks show nightly --count 10 --json
@@ -95,12 +95,14 @@ async def preview(
     around: Annotated[
         str | None, typer.Option("--around", metavar="DATE", help="The day, in the task's zone: 2026-10-25.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Show at most this many.")
+    ] = 100,
 ) -> Report:
-    """Shows when a task fires on a day.
+    """Shows when a task fires on a given day.
 
-    With the occurrence before and the one after. Look at the days on which the clocks change: what they do to this
-    task is what you see.
+    It also shows the occurrence before that day and the one after. Use it to see what a clock change does to the
+    task.
 
     $ ultijobs tasks preview nightly
     $ ultijobs tasks preview nightly --around 2026-10-25 --json

@@ -22,15 +22,15 @@ __all__ = ["run"]
 async def run(
     call: Invocation,
     name: TaskName,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would ask for.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be enqueued; change nothing.")] = False,
     _yes: options.NeverAsks = False,
     reason: options.Reason = None,
     actor: options.Actor = None,
 ) -> Report:
     """Runs a task now, outside of its schedule.
 
-    Its jobs are enqueued under their plain keys. It needs the application, whose code says which jobs these are.
-    The schedule goes on as if it had not happened.
+    Its jobs are enqueued under their own keys, without the slot. It needs the application, whose code says which
+    jobs these are. The schedule is not affected.
 
     $ ultijobs tasks run nightly --dry-run --app shop.main:app
     $ ultijobs tasks run nightly --app shop.main:app --reason "after the outage"

@@ -25,23 +25,33 @@ def worker(
     call: Invocation,
     queues: Annotated[
         list[str] | None,
-        typer.Option("--queues", metavar="A,B", help="Serve these; without it, all that are declared."),
+        typer.Option("--queues", metavar="A,B", help="Serve these queues; by default all that are declared."),
     ] = None,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=10_000, help="Jobs at once, in each process.")
+        int,
+        typer.Option("--concurrency", metavar="N", min=1, max=10_000, help="How many jobs each process runs at once."),
     ] = 20,
     processes: Annotated[
-        int, typer.Option("--processes", metavar="N", min=1, max=1_000, help="Processes, watched and restarted.")
+        int,
+        typer.Option(
+            "--processes",
+            metavar="N",
+            min=1,
+            max=1_000,
+            help="How many processes to run; those that die are restarted.",
+        ),
     ] = 1,
     lease: Annotated[
-        str, typer.Option("--lease", metavar="TIME", help="A claim outlives its process by at most this.")
+        str, typer.Option("--lease", metavar="TIME", help="How long a claim may outlive its process.")
     ] = "30s",
     grace: Annotated[
-        str, typer.Option("--grace", metavar="TIME", help="What running jobs get to end in a drain.")
+        str, typer.Option("--grace", metavar="TIME", help="How long running jobs may take to end in a drain.")
     ] = "25s",
-    poll: Annotated[str, typer.Option("--poll", metavar="TIME", help="How often it looks without being woken.")] = "1s",
+    poll: Annotated[
+        str, typer.Option("--poll", metavar="TIME", help="How often to look for work without being notified.")
+    ] = "1s",
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Its worker_id; without it, host and pid.")
+        str | None, typer.Option("--name", metavar="NAME", help="Its worker_id; by default host and pid.")
     ] = None,
     metrics_port: options.MetricsPort = None,
     metrics_host: options.MetricsHost = "0.0.0.0",  # noqa: S104 - whoever scrapes is on another machine
@@ -54,9 +64,9 @@ def worker(
 ) -> Report:
     """Claims and runs the jobs of an application.
 
-    It waits for a database that is away. SIGTERM or the first ctrl-c drains: running jobs get --grace to end, the rest
-    is handed back, exit 0. A second signal hands back at once, exit 130. Of several processes each has a port of its
-    own for metrics: the first --metrics-port, the next one more, and so on.
+    It waits while the database is unreachable. SIGTERM or the first ctrl-c drains: running jobs have --grace to end,
+    the rest are handed back, exit 0. A second signal hands everything back at once, exit 130. With several processes
+    each serves metrics on a port of its own: the first on --metrics-port, the second on the next port, and so on.
 
     $ ultijobs worker --app shop.main:app
     $ ultijobs worker --app shop.main:app --queues billing,mail --concurrency 50

@@ -39,7 +39,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 
 async def ls(call: Invocation, watch: options.Watch = False) -> Report:
-    """Lists the workers, and whether they make progress.
+    """Lists the workers, and whether they are making progress.
 
     $ ultijobs workers ls
     $ ultijobs workers ls --watch
@@ -62,15 +62,15 @@ async def ls(call: Invocation, watch: options.Watch = False) -> Report:
 async def drain(
     call: Invocation,
     worker: WorkerName,
-    leave: Annotated[bool, typer.Option("--exit", help="End the process afterwards.")] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Also end the process.")] = False,
     reason: options.Reason = None,
     dry_run: options.DryRun = False,
     _yes: options.NeverAsks = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Tells a worker to claim no more and finish what it runs.
+    """Tells a worker to finish its jobs and claim no more.
 
-    It stands by as drained, or exits with --exit.
+    It then stays idle as `drained`; with --exit the process ends.
 
     $ ultijobs workers drain web-3:4711
     $ ultijobs workers drain web-3:4711 --exit
