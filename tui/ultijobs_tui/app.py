@@ -53,6 +53,7 @@ class Cockpit(NavigatingApp):
 
     CSS_PATH = Path(__file__).with_name("theme.tcss")
     TITLE = "ultijobs"
+    DEFAULT_MODE: ClassVar[str] = "incident"
     COMMANDS: ClassVar = {KeyCommands}
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", show=False, priority=True)]

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from textual.app import App
-
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Needs
 from ultijobs_tui.link import explain
@@ -24,13 +22,14 @@ from ultijobs_tui.screens.reader import HelpDialog, TextDialog, WhyDialog
 from ultijobs_tui.sheet import default_name, render
 from ultijobs_tui.source import Source
 from ultijobs_tui.table import Tone, line
+from ultijobs_tui.widgets.tones import TonedApp
 
 __all__ = ["WindowsApp"]
 
 _READ_SECONDS: Final = 5.0
 
 
-class WindowsApp(App[int]):
+class WindowsApp(TonedApp):
     @property
     @abstractmethod
     def source(self) -> Source: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,7 +16,7 @@ from textual.strip import Strip
 from ultijobs_tui.paint import fit, spread
 from ultijobs_tui.table import Row, Table, Tone
 from ultijobs_tui.widgets.keeping import Cursor
-from ultijobs_tui.widgets.tones import TONE_CLASSES, ascii_of, ground_of, style_of
+from ultijobs_tui.widgets.tones import ascii_of, ground_of, style_of
 
 __all__ = ["Grid"]
 
@@ -29,7 +28,6 @@ _WHEEL = 3
 class Grid(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows a `Table`. Keys come from the screen's actions; the mouse moves the cursor, opens and sorts."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONE_CLASSES
     ALLOW_SELECT = False
 
     class Moved(Message):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -15,7 +14,7 @@ from textual.widget import Widget
 
 from ultijobs_tui.paint import spread
 from ultijobs_tui.table import Line
-from ultijobs_tui.widgets.tones import TONE_CLASSES, ascii_of, style_of
+from ultijobs_tui.widgets.tones import ascii_of, style_of
 
 __all__ = ["Lines"]
 
@@ -23,7 +22,6 @@ __all__ = ["Lines"]
 class Lines(Widget):
     """Shows what `set_lines` was last given; what does not fit below is cut."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONE_CLASSES
     ALLOW_SELECT = False
 
     class Pressed(Message):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 from rich.style import Style
+from textual.app import App
+from textual.css.styles import RenderStyles
 from textual.widget import Widget
 
 from ultijobs_tui.paint import ASCII
 from ultijobs_tui.table import Tone
+
+__all__ = ["TonedApp", "ascii_of", "ground_of", "style_of"]
 
 
 class Letters(Protocol):
@@ -17,14 +21,33 @@ class Letters(Protocol):
     ascii_only: bool
 
 
-__all__ = ["TONE_CLASSES", "ascii_of", "ground_of", "style_of"]
+class TonedApp(App[int]):
+    """Holds the component classes once for every widget: each of them costs a match against the whole style sheet."""
 
-TONE_CLASSES = {f"tone--{name}" for name in (*Tone, "cursor", "away", "head", "mark")}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{name}" for name in (*Tone, "cursor", "away", "head", "mark")}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._toned: dict[str, tuple[RenderStyles, Style]] = {}
+
+    def tone(self, name: str) -> Style:
+        """The style of a tone; it has a background only where the theme gives it one."""
+        styles = self.get_component_styles(f"tone--{name}")
+        known = self._toned.get(name)
+        if known is None or known[0] is not styles:
+            known = self._toned[name] = (styles, _own(styles))
+        return known[1]
+
+
+def _own(styles: RenderStyles) -> Style:
+    whole = styles.rich_style
+    ground = whole.bgcolor if styles.has_rule("background") else None
+    return Style(color=whole.color, bgcolor=ground) + styles.text_style
 
 
 def style_of(widget: Widget, tone: str) -> Style:
-    """The style of a tone on the widget's own background."""
-    return widget.get_component_rich_style(f"tone--{tone}")
+    """The style of a tone, to be added to the widget's own."""
+    return cast("TonedApp", widget.app).tone(tone)  # pyright: ignore[reportUnknownMemberType]
 
 
 def ground_of(widget: Widget, tone: str) -> Style:
