@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from ultijobs._ids import new_id
 from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed
 from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.records import JobState, Outcome
+from ultijobs.errors import BackfillRunning
 
 NAME = "fill"
 KEYED = {"idempotency_key": NAME}
@@ -227,6 +229,32 @@ async def test_the_ledger_is_newest_first_and_can_be_narrowed(harness: Harness) 
     assert newest is not None
     assert newest.run_id == claims[-1].run_id
     assert await store.completed("other") is None
+
+
+async def test_of_two_jobs_of_one_name_one_goes_over_the_rows_whatever_tenant_they_were_enqueued_for(
+    harness: Harness,
+) -> None:
+    store = harness.driver.backfills
+    assert await store.live(NAME) is None
+    one = await put_and_take(harness, NAME, tenant_id="acme", **KEYED)
+    two = await put_and_take(harness, NAME, tenant_id="globex", **KEYED)
+    live = await store.live(NAME)
+    assert live is not None
+    assert (live.id, live.run_id, live.deduped, live.state) == (one.id, one.run_id, True, "running")
+    answers = await asyncio.gather(store.begin(start(one)), store.begin(start(two)), return_exceptions=True)
+    (refused,) = [answer for answer in answers if isinstance(answer, BackfillRunning)]
+    first, late = (one, two) if refused is answers[1] else (two, one)
+    assert refused.meta["job_id"] == str(first.id)
+    assert [row.job_id for row in await store.passes(name=NAME)] == [first.id]
+    # It waits to be tried again, which is not its end.
+    await store.end(start(first), PassStatus.FAILED)
+    await end(harness, first, Outcome.RETRIED, delay=STEP)
+    with pytest.raises(BackfillRunning):
+        await store.begin(start(late))
+    await harness.driver.cancel([first.id])
+    opened = await store.begin(start(late))
+    assert opened is not None
+    assert await store.begin(start(late)) is not None
 
 
 async def test_a_survey_has_the_newest_pass_the_completed_one_and_the_live_job(harness: Harness) -> None:

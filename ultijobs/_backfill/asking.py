@@ -65,13 +65,16 @@ class Wanted:
 async def ask(driver: Driver, wanted: Wanted, *, force: bool, actor: str | None = None) -> Enqueued:
     """Enqueues one pass; while one is live it is answered with that, `deduped`.
 
-    The key is the name: there is one live pass of a backfill, whoever asks. Raises `BackfillApplied` for one that has
-    completed, unless it is forced. The pass looks again when it begins.
+    The key is the name: there is one live pass of a backfill, whoever asks, and whatever tenant it was declared for by
+    then. Raises `BackfillApplied` for one that has completed, unless it is forced. The pass looks again when it begins.
     """
     if not force:
         done = await driver.backfills.completed(wanted.name)
         if done is not None:
             raise applied(wanted.name, str(done.run_id))
+    live = await driver.backfills.live(wanted.name)
+    if live is not None:
+        return live
     tenant = None if wanted.tenant == "none" else wanted.tenant
     job = NewJob(
         id=new_id(),

@@ -89,7 +89,10 @@ class Pass:
         return {"force": force}
 
     async def fn(self, input: dict[str, bool], ctx: Context[Any], claim: ClaimedJob, host: Host) -> None:
-        """The body. Raises `BackfillEnvironment` or `BackfillMigrationPending`, and then leaves no line behind."""
+        """The body.
+
+        Raises `BackfillEnvironment`, `BackfillMigrationPending` or `BackfillRunning`, and then leaves no line behind.
+        """
         handle = self._handle
         settings = _settings.load()
         elsewhere = misplaced(handle.name, handle.environments, settings.environment)

@@ -9,7 +9,10 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-__all__ = ["BackfillStore", "PassMark", "PassRow", "PassStart", "PassStatus", "Surveyed"]
+from ultijobs._queue.records import Enqueued
+from ultijobs.errors import BackfillRunning
+
+__all__ = ["BackfillStore", "PassMark", "PassRow", "PassStart", "PassStatus", "Surveyed", "running"]
 
 
 class PassStatus(StrEnum):
@@ -97,14 +100,28 @@ class Surveyed:
     live_state: str | None
 
 
+def running(name: str, job: UUID) -> BackfillRunning:
+    """The refusal of a pass while that job has one."""
+    return BackfillRunning(
+        f"a pass of the backfill {name} is live already: job {job}",
+        fix=f"ultijobs jobs show {job}",
+        meta={"name": name, "job_id": str(job)},
+    )
+
+
 class BackfillStore(Protocol):
     """Writes are fenced by the claim of the pass's job; each answers whether that is held."""
 
     async def begin(self, start: PassStart) -> PassRow | None:
         """Opens the row of a run or takes it up again, with its cursor and its first start; None without the claim.
 
-        One that is completed stays so, and is answered as it is.
+        One that is completed stays so, and is answered as it is. Raises `BackfillRunning`, and opens none, while
+        another live job has begun a pass of this name that is not over, whatever tenant either belongs to.
         """
+        ...
+
+    async def live(self, name: str) -> Enqueued | None:
+        """The live job of this backfill, of whatever tenant, as an enqueue that dedupes would answer it."""
         ...
 
     async def mark(self, mark: PassMark) -> bool: ...

@@ -54,6 +54,7 @@ class BackfillRunning(UltijobsError):
 
     code = "X_BACKFILL_RUNNING"
     title = "A pass of the backfill is live"
+    retry = "terminal"
     default_fix = "ultijobs backfill --list"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed
+from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed, running
+from ultijobs._queue.records import Enqueued, JobState
 from ultijobs.memory._rows import Row
 from ultijobs.memory._store import Store
 
@@ -25,6 +26,9 @@ class MemoryBackfills:
 
     async def begin(self, start: PassStart) -> PassRow | None:
         with self._store.lock:
+            rival = self._rival(start)
+            if rival is not None:
+                raise running(start.name, rival)
             if not self._holds(start):
                 return None
             now = self._store.now()
@@ -132,6 +136,27 @@ class MemoryBackfills:
                     changed += 1
             return changed
 
+    async def live(self, name: str) -> Enqueued | None:
+        with self._store.lock:
+            job = min(self._keyed(name), key=lambda row: row.id, default=None)
+            if job is None:
+                return None
+            return Enqueued(job.id, job.run_id, deduped=True, state=JobState(job.shown_state(self._store.now())))
+
+    def _keyed(self, name: str) -> list[Row]:
+        """The live jobs that are passes of this name."""
+        keyed = self._store.jobs.values()
+        return [row for row in keyed if row.name == row.idempotency_key == name and row.key_held and row.live]
+
+    def _rival(self, start: PassStart) -> UUID | None:
+        """The other live job that has begun a pass of the same name."""
+        for row in self._rows.values():
+            if row.name == start.name and row.run_id != start.run_id and row.status != PassStatus.COMPLETED:
+                job = self._store.jobs.get(row.job_id)
+                if job is not None and job.live:
+                    return job.id
+        return None
+
     def _holds(self, claim: PassStart | PassMark) -> bool:
         row = self._store.jobs.get(claim.job_id)
         return row is not None and row.holds(claim.lease_no)
@@ -145,9 +170,7 @@ class MemoryBackfills:
         return next((row for row in self._newest_first(name) if row.status == PassStatus.COMPLETED), None)
 
     def _surveyed(self, name: str) -> Surveyed:
-        keyed = self._store.jobs.values()
-        live = [row for row in keyed if row.name == row.idempotency_key == name and row.key_held and row.live]
-        job = max(live, key=lambda row: row.id, default=None)
+        job = max(self._keyed(name), key=lambda row: row.id, default=None)
         return Surveyed(
             name=name,
             newest=next(self._newest_first(name), None),

@@ -7,14 +7,27 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed
+from ultijobs._queue.backfills import PassMark, PassRow, PassStart, PassStatus, Surveyed, running
+from ultijobs._queue.records import Enqueued, JobState
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
 if TYPE_CHECKING:
     from asyncpg import Record
 
-__all__ = ["BEGIN", "COMPLETED", "END", "MARK", "PASSES", "RECONCILE", "SURVEY", "PostgresBackfills"]
+__all__ = [
+    "BEGIN",
+    "COMPLETED",
+    "END",
+    "LIVE",
+    "MARK",
+    "PASSES",
+    "RECONCILE",
+    "RIVAL",
+    "SURVEY",
+    "TURN",
+    "PostgresBackfills",
+]
 
 _STORED: Final = """\
 b.run_id, b.job_id, b.name, b.checksum, b.app_version, b.environment, b.forced, b.rows, b.batches, b.sweep, b.remaining,
@@ -46,6 +59,23 @@ _HELD: Final = """\
 held as materialized (
   select j.id from {schema}.x_jobs j
    where j.id = $2::uuid and j.lease_no = $3::bigint and j.lease_until is not null for share)"""
+
+# The key of a job is told apart by tenant, and what a backfill declares of that may change between two deploys.
+TURN: Final = """\
+select pg_advisory_xact_lock(hashtextextended('ultijobs:backfill:' || $1::text || ':' || $2::text, 0))::text"""
+
+RIVAL: Final = """\
+select j.id from {schema}.x_backfills b join {schema}.x_jobs j on j.id = b.job_id
+ where b.name = $1::text and b.run_id <> $2::uuid and b.status <> 'completed'
+   and j.state in ('ready', 'running', 'suspended')
+ limit 1"""
+
+LIVE: Final = """\
+select j.id, j.run_id, case when j.state = 'ready' and j.run_at > now() then 'delayed' else j.state end as state
+  from {schema}.x_jobs j
+ where j.name = $1::text and j.idempotency_key = $1::text and j.key_held
+   and j.state in ('ready', 'running', 'suspended') and j.idempotency_key is not null
+ order by j.id limit 1"""
 
 BEGIN: Final = f"""\
 with {_HELD},
@@ -124,6 +154,7 @@ update {{schema}}.x_backfills b set status = e.status from ended e
  where b.run_id = e.run_id and b.status = 'running' and e.status <> 'running'
 returning b.run_id"""
 
+_LIMIT: Final = 30.0
 _COLUMNS: Final = tuple(field.name for field in fields(PassRow))
 
 
@@ -138,18 +169,33 @@ class PostgresBackfills:
         self._sql: Final = sql
 
     async def begin(self, start: PassStart) -> PassRow | None:
-        row = await self._control.fetchrow(
-            self._sql(BEGIN),
-            start.run_id,
-            start.job_id,
-            start.lease_no,
-            start.name,
-            start.checksum,
-            start.app_version,
-            start.environment,
-            start.forced,
-        )
+        rival = row = None
+        # One after the other by name: each sees what the one before has opened.
+        async with self._control.hold() as connection, connection.transaction(isolation="read_committed"):
+            await connection.execute(self._sql(TURN), self._sql.quoted, start.name, timeout=_LIMIT)
+            rival = await connection.fetchval(self._sql(RIVAL), start.name, start.run_id, timeout=_LIMIT)
+            if rival is None:
+                row = await connection.fetchrow(
+                    self._sql(BEGIN),
+                    start.run_id,
+                    start.job_id,
+                    start.lease_no,
+                    start.name,
+                    start.checksum,
+                    start.app_version,
+                    start.environment,
+                    start.forced,
+                    timeout=_LIMIT,
+                )
+        if rival is not None:
+            raise running(start.name, rival)
         return None if row is None else _row(row)
+
+    async def live(self, name: str) -> Enqueued | None:
+        row = await self._control.fetchrow(self._sql(LIVE), name)
+        if row is None:
+            return None
+        return Enqueued(row["id"], row["run_id"], deduped=True, state=JobState(row["state"]))
 
     async def mark(self, mark: PassMark) -> bool:
         return await self._held(

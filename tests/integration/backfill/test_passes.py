@@ -196,6 +196,23 @@ async def test_one_pass_is_live_at_a_time_and_a_completed_one_is_repeated_only_b
     assert shelf.read == [None, 10, 20, None]
 
 
+async def test_a_deploy_that_changes_the_tenant_starts_no_second_pass_beside_the_live_one():
+    shelf = Shelf(20)
+    before, after = declared(shelf, tenant="acme"), declared(shelf, tenant="globex")
+    driver = MemoryDriver()
+    async with shop(before, driver=driver):
+        first = await before.enqueue()
+    async with shop(after, driver=driver) as app:
+        again = await after.enqueue()
+        assert (again.deduped, again.id) == (True, first.id)
+        # One that was stored all the same, by two deploys at the same moment, reads no row.
+        twin = NewJob(new_id(), "fill", '{"force":false}', idempotency_key="fill", tenant_id="globex", priority=-1)
+        await driver.enqueue([twin])
+        await run(app)
+        assert len(await passes_of(app, "fill")) == 1
+    assert shelf.read == [None, 10, 20]
+
+
 async def test_a_pass_waits_in_its_tenant_s_lane_where_tenants_take_turns():
     fill = declared(Shelf(3), tenant="acme")
     async with shop(fill, limits=Limits(fair=["default"])) as app:
