@@ -31,13 +31,12 @@ def storable(text: str) -> str:
 
 def clip(text: str, limit: int) -> str:
     """`text` within `limit` bytes of UTF-8; what is cut leaves a mark that says how much. Storable text comes back."""
-    text = storable(text)
-    size = len(text.encode())
-    if size <= limit:
-        return text
-    mark = f"… [truncated, {size} bytes in all]"
+    head = storable(text[: limit + 1])
+    if len(text) <= limit and len(head.encode()) <= limit:
+        return head
+    mark = f"… [truncated, {len(text.encode(errors='surrogatepass'))} bytes in all]"
     room = max(0, limit - len(mark.encode()))
-    return text.encode()[:room].decode(errors="ignore") + mark
+    return head.encode()[:room].decode(errors="ignore") + mark
 
 
 def inert(text: str, *, line: bool = False) -> str:

@@ -23,6 +23,11 @@ def test_clipping_never_leaves_what_cannot_be_stored():
     clip("\ud800" * 3_000, 100).encode()
 
 
+def test_a_clipped_text_says_the_size_of_what_was_given_not_of_its_escapes():
+    assert clip("\x00" * 3_000, 100).endswith("[truncated, 3000 bytes in all]")
+    assert clip("é" * 3_000, 100).endswith("[truncated, 6000 bytes in all]")
+
+
 def test_a_terminal_sees_no_control_character():
     assert inert("a\x1b[31mb") == "a\\x1b[31mb"
     assert inert("a\u202eb\r") == "a\\u202eb\\r"

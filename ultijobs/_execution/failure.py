@@ -57,7 +57,7 @@ class Failure:
 def describe(error: BaseException, *, limit: int, ending: str = "", job: UUID | None = None) -> Failure:
     """`error` of `job` as it is stored: a text of at most `limit` bytes that ends with `ending`. Never raises."""
     code = _code(error)
-    said = _said(error, limit)
+    said = _said(error)
     room = max(0, limit - len(ending.encode()) - 1) if ending else limit
     text = clip(f"{code}: {said}{_fix(error, job)}" if said else code, room)
     return Failure(
@@ -75,14 +75,13 @@ def _code(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _said(error: BaseException, limit: int) -> str:
+def _said(error: BaseException) -> str:
     try:
         text = str(error.cause if isinstance(error, UltijobsError) else error)
         inner = members(error)[:MOST_OF_GROUP]
-        text = "; ".join([text, *(f"{_code(each)}: {_said(each, limit)}" for each in inner)])
+        return "; ".join([text, *(f"{_code(each)}: {_said(each)}" for each in inner)])
     except Exception as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
         return f"its text cannot be had: {type(trouble).__qualname__}"
-    return text[: 2 * limit]
 
 
 def _fix(error: BaseException, job: UUID | None) -> str:
@@ -100,7 +99,7 @@ def _traceback(error: BaseException) -> str:
     while at is not None and id(at) not in seen and len(parts) < DEEPEST_CHAIN:
         seen.add(id(at))
         stack = "".join(traceback.format_list(traceback.extract_tb(_inner(at.__traceback__), limit=-MOST_FRAMES)))
-        parts.append(f"{stack}{_code(at)}: {_said(at, 1_000)}\n")
+        parts.append(f"{stack}{_code(at)}: {_said(at)[:1_000]}\n")
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     parts.reverse()
     return "\nand then:\n\n".join(parts)

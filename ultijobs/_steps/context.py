@@ -162,7 +162,7 @@ class Context(Generic[S]):
             self.last_progress = Progress(
                 _finite(done),
                 None if total is None else _finite(total),
-                None if message is None else clip(str(message)[: 2 * MESSAGE_LIMIT], MESSAGE_LIMIT),
+                None if message is None else clip(str(message), MESSAGE_LIMIT),
             )
         except Exception as error:  # noqa: BLE001 - a display must not fail the work that it shows
             if not self._told_progress:

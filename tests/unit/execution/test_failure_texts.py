@@ -60,7 +60,7 @@ async def test_a_text_of_megabytes_with_a_nul_is_stored_with_an_escape_and_a_mar
     assert settlement is not None
     assert settlement.error is not None
     assert settlement.error.startswith("ValueError: \\x00\\ud800xxx")
-    assert "truncated" in settlement.error
+    assert "truncated, 3000016 bytes in all]" in settlement.error
     assert len(settlement.error.encode()) <= 10_000
     assert settlement.traceback is not None
     assert len(settlement.traceback.encode()) <= 20_000
