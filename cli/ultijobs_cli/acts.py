@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ultijobs.errors import CATALOGUE, CliBadFlag
+from ultijobs.errors import CliBadFlag
 from ultijobs.inspection import ActOutcome, Inspector, Plan, Refusal
 from ultijobs_cli import wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
-from ultijobs_cli.report import Finding, Report
+from ultijobs_cli.report import Finding, Report, told
 from ultijobs_cli.tables import Block, Cell, Pairs, Paragraph
 
 __all__ = [
@@ -227,9 +227,5 @@ def _exit(refused: Sequence[Refusal | Unknown], outcome: ActOutcome | None) -> E
 
 
 def _finding(refusal: Refusal | Unknown) -> Finding:
-    known = CATALOGUE.get(refusal.code)
-    at = None if refusal.id is None else str(refusal.id)
-    if known is None:
-        return Finding(refusal.code, refusal.cause, at=at)
     fix = refusal.fix if isinstance(refusal, Refusal) else None
-    return Finding(refusal.code, refusal.cause, fix or known.default_fix, known.docs, at)
+    return told(refusal.code, refusal.cause, fix, at=None if refusal.id is None else str(refusal.id))

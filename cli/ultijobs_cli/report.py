@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ultijobs.errors import FilterInvalid, UltijobsError
+from ultijobs.errors import CATALOGUE, FilterInvalid, UltijobsError
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
 
 if TYPE_CHECKING:
     from ultijobs_cli.tables import Block
 
-__all__ = ["CommandFailed", "Finding", "Report"]
+__all__ = ["CommandFailed", "Finding", "Report", "told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ class Finding:
         if at is None and isinstance(error, FilterInvalid):
             at = f"--where:{error.position}"
         return cls(error.code, error.cause, error.fix, error.docs, at)
+
+
+def told(code: str, cause: str, fix: str | None, *, at: str | None) -> Finding:
+    """A refusal that comes as a code; the class of that code adds its page, and its own line where `fix` is None."""
+    known = CATALOGUE.get(code)
+    if known is None:
+        return Finding(code, cause, fix, at=at)
+    return Finding(code, cause, fix or known.default_fix, known.docs, at)
 
 
 @dataclass(frozen=True, slots=True)

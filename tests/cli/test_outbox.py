@@ -95,4 +95,5 @@ def test_retry_refuses_what_is_not_set_aside_and_what_is_unknown(queue: Cli, row
         answer = queue("outbox", "retry", unknown, "--json")
         assert (answer.code, answer.codes) == (3, ["X_JOB_UNKNOWN"])
         assert answer.data["refused"][0]["id"] == unknown
+        assert [each["docs"] for each in answer.json["findings"]] == ["ultijobs explain X_JOB_UNKNOWN"]
     assert queue("outbox", "retry").code == 2

@@ -72,6 +72,18 @@ async def test_returned_costs_no_attempt_and_is_due_at_once(harness: Harness) ->
     assert (await take_one(harness)).attempt == 1
 
 
+async def test_returned_with_a_reason_shows_that_reason_whole(harness: Harness) -> None:
+    claimed = await put_and_take(harness)
+    await end(harness, claimed, Outcome.RETRIED, error_code="ValueError", error="ValueError: first", fingerprint="f1")
+    again = await take_one(harness)
+    await end(harness, again, Outcome.RETURNED, error_code="X_NEWER", error="X_NEWER: then", fingerprint="f2")
+    seen = await row(harness, claimed.id)
+    assert (seen.error_code, seen.last_error, seen.fingerprint) == ("X_NEWER", "X_NEWER: then", "f2")
+    await end(harness, await take_one(harness), Outcome.RETURNED)
+    seen = await row(harness, claimed.id)
+    assert (seen.error_code, seen.last_error, seen.fingerprint) == ("X_NEWER", "X_NEWER: then", "f2")
+
+
 async def test_attempts_are_spent_by_failures_alone(harness: Harness) -> None:
     await put(harness, max_attempts=9)
     outcomes = [

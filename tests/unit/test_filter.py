@@ -70,6 +70,8 @@ def test_the_tenant_scope_is_kept_beside_the_words() -> None:
         ("state:ded", 0, "state:dead"),
         ("reason:attempts-exhaust", 0, "attempts-exhausted"),
         ("er~x", 0, "err~"),
+        ("name:charge", 0, "job:"),
+        ("last_error:boom", 0, "err~"),
         ("err:x state:dead", 0, "err~"),
         ("queue~x", 0, "queue:"),
         ("queue:", 0, "queue:"),

@@ -106,6 +106,7 @@ def returned(
         lane=job.lane,
         delay=delay,
         error_code=None if failure is None else failure.code,
+        fingerprint=None if failure is None else failure.fingerprint,
         error=None if failure is None else failure.text,
     )
 

@@ -19,6 +19,17 @@ KEYS: Final = tuple(f"{f}~" if f is Field.ERROR else f"{f}.x:" if f is Field.INP
 
 _SCANS: Final = frozenset({Field.ERROR, Field.INPUT})
 _CLOSED: Final = {Field.STATE: tuple(JobState), Field.REASON: tuple(StopReason)}
+_COLUMNS: Final = {
+    "name": Field.JOB,
+    "tenant_id": Field.TENANT,
+    "idempotency_key": Field.KEY,
+    "worker_id": Field.WORKER,
+    "run_id": Field.RUN,
+    "stop_reason": Field.REASON,
+    "error_code": Field.CODE,
+    "last_error": Field.ERROR,
+}
+"""What rows call a field, where its key is no part of that."""
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _ID_TAIL: Final = 6
 _INT4: Final = 2**31
@@ -83,7 +94,9 @@ def _field(word: Word, head: str) -> Field:
     try:
         return Field(head)
     except ValueError:
-        near = get_close_matches(head, [*Field], 1, 0.4) or [f for f in Field if head and f.startswith(head[0])]
+        column = _COLUMNS.get(head)
+        near = [column] if column else get_close_matches(head, [*Field], 1, 0.4)
+        near = near or [f for f in Field if head and f.startswith(head[0])]
         guess = next((k for k in KEYS if near and k.startswith(near[0])), None)
         fix = f"did you mean {guess}" if guess else f"use one of {' '.join(KEYS)}"
         raise invalid(f"unknown key {head!r}", at=word.at, fix=fix) from None

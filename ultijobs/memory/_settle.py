@@ -57,6 +57,7 @@ def _apply(store: Store, row: Row, given: Settlement, now: datetime) -> None:
             _wait_again(row, "suspended", now if woken else given.run_at or now + given.delay, now)
             row.attempt = max(row.attempt - 1, 0)
         case Outcome.RETURNED:
+            _keep_error(row, given)
             _wait_again(row, "ready", now + given.delay, now)
             row.attempt = max(row.attempt - 1, 0)
         case Outcome.RETRIED | Outcome.LOST:
@@ -76,9 +77,10 @@ def _wait_again(row: Row, state: str, run_at: datetime, now: datetime) -> None:
 
 
 def _keep_error(row: Row, given: Settlement) -> None:
+    """The error told last; what a settlement does not tell stays as it is."""
     row.last_error = row.last_error if given.error is None else given.error
-    row.error_code = given.error_code
-    row.fingerprint = given.fingerprint
+    row.error_code = row.error_code if given.error_code is None else given.error_code
+    row.fingerprint = row.fingerprint if given.fingerprint is None else given.fingerprint
 
 
 def _verdict_of_a_miss(store: Store, given: Settlement) -> Verdict:

@@ -87,8 +87,7 @@ moved as (
                        else greatest(now(), coalesce(u.run_at, now() + u.delay)) end,
                   case when u.outcome in ('suspended', 'returned') then greatest(j.attempt - 1, 0) else j.attempt end,
                   case when u.state in ('dead', 'failed') then now() end, u.stop_reason,
-                  case when u.outcome in ('suspended', 'returned') then j.error_code else u.error_code end,
-                  case when u.outcome in ('suspended', 'returned') then j.fingerprint else u.fingerprint end,
+                  coalesce(u.error_code, j.error_code), coalesce(u.fingerprint, j.fingerprint),
                   coalesce(u.error, j.last_error)
              from u where u.id = j.id),
          lease_until = null, worker_id = null, running_step = null, abandoned = null, updated_at = now()

@@ -13,7 +13,7 @@ from ultijobs_cli import wording
 from ultijobs_cli.backfills.declared import There
 from ultijobs_cli.backfills.pending import TONES
 from ultijobs_cli.exit_codes import ExitCode
-from ultijobs_cli.report import Finding, Report
+from ultijobs_cli.report import Finding, Report, told
 from ultijobs_cli.tables import Block, Cell, Column, Pairs, Tone, grid
 
 __all__ = ["report"]
@@ -97,8 +97,8 @@ async def _line(api: Inspector, there: There, name: str, *, write: bool, force: 
     # Somebody was faster than the plan.
     (refused,) = outcome.refused
     taken = "deduped" if refused.code == BackfillRunning.code else "blocked"
-    at = f"ultijobs backfill {name}"
-    return _Line(name, taken, state, plan, forecast, refused.id, Finding(refused.code, refused.cause, at, at=name))
+    finding = told(refused.code, refused.cause, f"ultijobs backfill {name}", at=name)
+    return _Line(name, taken, state, plan, forecast, refused.id, finding)
 
 
 def _finding(error: UltijobsError, name: str) -> Finding:

@@ -24,7 +24,7 @@ from ultijobs_cli.acts import Unknown, refused_rows
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.connect import outbox_inspector
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
-from ultijobs_cli.report import Finding, Report
+from ultijobs_cli.report import Finding, Report, told
 from ultijobs_cli.tables import Block, Cell, Column, Paragraph, Tone, grid
 from ultijobs_cli.watch import watching
 
@@ -143,7 +143,7 @@ def _foreseen(plan: Plan | None, unknown: list[Unknown]) -> Report:
 
 
 def _findings(refused: list[Refusal | Unknown]) -> list[Finding]:
-    return [Finding(row.code, row.cause, "ultijobs outbox ls", at=str(row.id)) for row in refused]
+    return [told(row.code, row.cause, "ultijobs outbox ls", at=str(row.id)) for row in refused]
 
 
 def _exit(refused: list[Refusal | Unknown]) -> ExitCode:
