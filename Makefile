@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+PYTEST := pytest --numprocesses logical --maxprocesses 4 --dist worksteal
 STAMP  := $(VENV)/.installed
 SYSTEM_PG := $(shell ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -V | tail -n 1)
 
@@ -37,11 +38,11 @@ check: $(STAMP) ## What is generated is current
 	$(BIN)/python -m docs_tools --check
 
 unit: $(STAMP) ## Every test but acceptance and scenarios, on the embedded PostgreSQL
-	$(BIN)/pytest tests --ignore tests/acceptance
+	$(BIN)/$(PYTEST) tests --ignore tests/acceptance
 
 system: $(STAMP) ## The tests of the Postgres driver once more, on the PostgreSQL of the system where there is one
 ifneq ($(SYSTEM_PG),)
-	ULTIJOBS_TEST_SERVER=system $(BIN)/pytest tests/contract tests/integration
+	ULTIJOBS_TEST_SERVER=system $(BIN)/$(PYTEST) tests/contract tests/integration
 else
 	@echo "no system PostgreSQL found: the embedded one was tested"
 endif
@@ -52,11 +53,11 @@ wheel: $(STAMP) ## Builds the wheel and looks into it
 	$(BIN)/check-wheel-contents dist/*.whl
 
 acceptance: wheel ## The built wheel in an environment of its own, with real processes
-	$(PYTHON) -m venv --clear build/wheel-venv
-	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[embedded]" --group dev
+	$(PYTHON) -m venv --clear --without-pip build/wheel-venv
+	$(BIN)/python -m pip --python build/wheel-venv/bin/python install --quiet --disable-pip-version-check \
+	  "$$(ls dist/*.whl)[embedded]" --group acceptance
 	echo "$(CURDIR)" > "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
-	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im pytest -o pythonpath= tests/acceptance
+	ULTIJOBS_TEST_WHEEL=1 PYTHONSAFEPATH=1 build/wheel-venv/bin/python -Im $(PYTEST) -o pythonpath= tests/acceptance
 
 scenarios: $(STAMP) ## In real time, not in CI: a PostgreSQL in trouble, a pooler, odd clocks, an idle fleet
 	$(BIN)/pytest tests/scenarios

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.support.servers import Server, start_server
+from tests.support import whole_runs
+from tests.support.servers import Server, on_system_server, start_server
 
 # A shell that starts a run in the background has it ignore ctrl-c, and every process of a test would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -37,3 +39,30 @@ def empty_pg_url(pg: Server) -> Iterator[str]:
     url = pg.create(migrated=False)
     yield url
     pg.drop(url)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    whole_runs.note_whole_folders(config, items)
+    if on_system_server():
+        idle = [item for item in items if not needs_server(item)]
+        config.hook.pytest_deselected(items=idle)
+        items[:] = [item for item in items if item not in idle]
+
+
+def needs_server(item: pytest.Item) -> bool:
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "pg" in getattr(item, "fixturenames", ()) or "postgres" in parameters
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    whole_runs.take_in(node)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails a run of a whole folder that left something out which it exists for."""
+    if whole_runs.hand_in(session.config) or session.exitstatus != 0:
+        return
+    if lines := list(whole_runs.left_out(session.config)):
+        print("\n", *lines, sep="\n")  # noqa: T201 - the run's own report
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -153,9 +153,14 @@ class Server:
                 return
 
 
+def on_system_server() -> bool:
+    """Whether this run shows the driver on the PostgreSQL of the machine, and so leaves out what needs none."""
+    return os.environ.get("ULTIJOBS_TEST_SERVER", "wheel") == "system"
+
+
 def start_server() -> Server:
     """The wheel's PostgreSQL, or with `ULTIJOBS_TEST_SERVER=system` the newest one of this machine."""
-    if os.environ.get("ULTIJOBS_TEST_SERVER", "wheel") == "system":
+    if on_system_server():
         return Server(system_binaries(), "postgres")
     return Server(wheel_binaries(), "pgserver")
 
