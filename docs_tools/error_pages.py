@@ -18,7 +18,7 @@ def index() -> str:
     rows = "\n".join(f"| [{code}]({code}.md) | {kind.title} |" for code, kind in CODES.items())
     return (
         "# Errors\n\n"
-        "Every error has a stable code, a cause and one line that mends it. `ultijobs explain CODE` says the same.\n\n"
+        "Every error has a stable code, a cause and one line that fixes it. `ultijobs explain CODE` says the same.\n\n"
         f"| code | what |\n|---|---|\n{rows}\n"
     )
 

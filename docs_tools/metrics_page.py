@@ -58,7 +58,7 @@ milliseconds where the name says so.
 | no renewal of the leases has landed | for more than 10 s, or for half a lease |
 | no claim was answered; no round was got through | for more than 10 s, although nothing holds it back |
 
-A database that is away makes every worker unhealthy at once, and a restart mends nothing: use it for readiness and
+A database that is away makes every worker unhealthy at once, and a restart fixes nothing: use it for readiness and
 alerts rather than for killing processes.
 """
 

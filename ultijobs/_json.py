@@ -44,8 +44,8 @@ def encode(value: object, *, what: str, fix: str | None = None, limit: int | Non
     if text is None:
         # Slow, and only for what is refused or looks like it: where the trouble is.
         for path, problem in _problems(value, exact=exact):
-            mend = _CHARACTER if problem.endswith(_NOWHERE) else fix
-            raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=mend, meta={"path": path})
+            suited = _CHARACTER if problem.endswith(_NOWHERE) else fix
+            raise PayloadInvalid(f"{what} cannot be stored: {path} {problem}", fix=suited, meta={"path": path})
         text = _ENCODER.encode(value)
     if limit is not None and len(text) * 4 > limit:
         refuse_oversized(len(text.encode()), what=what, limit=limit)

@@ -94,7 +94,7 @@ class Terminal(UltijobsError):
     code = "X_TERMINAL"
     title = "The handler stopped the job"
     retry = "terminal"
-    default_fix = "mend the cause, then ultijobs jobs retry ID"
+    default_fix = "fix the cause, then ultijobs jobs retry ID"
 
     def __init__(
         self, cause: str | BaseException, *, fix: str | None = None, meta: Mapping[str, object] | None = None

@@ -98,7 +98,7 @@ def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] 
 
 
 def refused_rows(refused: Sequence[Refusal | Unknown]) -> list[dict[str, object]]:
-    """What the data of an act lists; the line that mends each is with the findings."""
+    """What the data of an act lists; the line that fixes each is with the findings."""
     return [{"id": row.id, "code": row.code, "cause": row.cause} for row in refused]
 
 

@@ -17,7 +17,7 @@ __all__ = ["CommandFailed", "Finding", "Report", "told"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: its code, its cause, the line that mends it, and where (`at`: an id, a flag)."""
+    """One thing that is wrong: its code, its cause, the line that fixes it, and where (`at`: an id, a flag)."""
 
     code: str
     cause: str

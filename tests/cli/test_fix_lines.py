@@ -1,4 +1,4 @@
-"""Each command in a line that mends an error is one that the command line takes, written as it can be pasted."""
+"""Each command in a line that fixes an error is one that the command line takes, written as it can be pasted."""
 
 from __future__ import annotations
 

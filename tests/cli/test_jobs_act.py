@@ -128,7 +128,7 @@ def test_a_dry_run_tells_the_plan_and_changes_nothing(queue: Cli, seeds: Seeds) 
 
 def test_the_equivalent_command_does_the_same(queue: Cli, seeds: Seeds) -> None:
     job = seeds.dead(queue="billing")
-    told = queue("jobs", "retry", "--where", "queue:billing", "--reason", "it's mended", "--dry-run", "--json").data
+    told = queue("jobs", "retry", "--where", "queue:billing", "--reason", "it's fixed", "--dry-run", "--json").data
     program, *words = shlex.split(told["equivalent"])
     assert program == "ultijobs"
     assert queue(*words, "--yes", "--json").data["done"] == [str(job)]
@@ -186,9 +186,9 @@ def test_paced_acts_do_all_of_it(queue: Cli, seeds: Seeds) -> None:
 
 def test_every_act_leaves_who_why_and_with_what_result(queue: Cli, seeds: Seeds) -> None:
     job = seeds.dead()
-    queue("jobs", "retry", str(job), "--reason", "mended", "--as", "ada")
+    queue("jobs", "retry", str(job), "--reason", "fixed", "--as", "ada")
     [act] = queue("activity", "--json").data["rows"]
-    assert (act["actor"], act["source"], act["action"], act["reason"]) == ("ada", "cli", "retry", "mended")
+    assert (act["actor"], act["source"], act["action"], act["reason"]) == ("ada", "cli", "retry", "fixed")
     assert (act["matched"], act["done"], act["refused"], act["failed"]) == (1, 1, 0, 0)
 
 

@@ -72,13 +72,13 @@ def test_retry_stages_a_row_again_with_those_behind_it_and_answers_as_retry_does
     assert (foreseen.code, foreseen.data["matched"], foreseen.data["done"]) == (0, 2, [])
     assert foreseen.data["warnings"] == ["1 later rows of the same transaction come along"]
     assert queue("activity", "--json").data["rows"] == []
-    answer = queue("outbox", "retry", rows["bad"].hex[-8:], "--yes", "--reason", "mended", "--json")
+    answer = queue("outbox", "retry", rows["bad"].hex[-8:], "--yes", "--reason", "fixed", "--json")
     assert answer.code == 0
     assert answer.data["done"] == [str(rows["bad"]), str(rows["behind"])]
     assert (answer.data["matched"], answer.data["refused"], answer.data["failed"]) == (2, [], [])
     assert {row["state"] for row in queue("outbox", "ls", "--json").data["rows"]} == {"staged", "published"}
     (act,) = queue("activity", "--json").data["rows"]
-    assert (act["action"], act["reason"], act["done"]) == ("outbox-retry", "mended", 2)
+    assert (act["action"], act["reason"], act["done"]) == ("outbox-retry", "fixed", 2)
 
 
 def test_a_row_of_another_tenant_does_not_exist(queue: Cli, rows: dict[str, UUID]) -> None:

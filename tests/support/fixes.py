@@ -1,4 +1,4 @@
-"""The commands in the lines that mend errors, and whether the real command line takes them."""
+"""The commands in the lines that fix errors, and whether the real command line takes them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Sight(StrEnum):
     """The deadline has passed without an event."""
     NOTHING = "nothing"
     LOST = "lost"
-    """The claim is not held any more; nothing was written."""
+    """The claim is no longer held; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every error that ultijobs raises: a stable code, a cause, one line that mends it.
+"""Every error that ultijobs raises: a stable code, a cause, one line that fixes it.
 
 UltijobsError
 ├── Invariant                    X_INVARIANT

@@ -1,4 +1,4 @@
-"""The root of all errors: code, cause, one line that mends it; and the catalogue of built-in codes."""
+"""The root of all errors: code, cause, one line that fixes it; and the catalogue of built-in codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CATALOGUE: Final[dict[str, type[UltijobsError]]] = {}
 
 
 class UltijobsError(Exception):
-    """A failure with a code, its cause and one line that mends it.
+    """A failure with a code, its cause and one line that fixes it.
 
     Subclass it with `code` (and `retry`) for an application's own errors: a subclass counts as registered. `retry` says
     what a worker does when a handler raises it: stop (`terminal`), try again by the policy (`retryable`, None), or try

@@ -22,7 +22,10 @@ __all__ = [
 
 
 class ValidationFailed(UltijobsError):
-    """A value does not fit its declared type."""
+    """Raised by an enqueue when the input does not fit the job's model: nothing is stored. In a run it stops the job.
+
+    `meta["errors"]` is what pydantic says, without the values.
+    """
 
     code = "X_VALIDATION_FAILED"
     title = "A value does not fit its declared type"
@@ -31,7 +34,7 @@ class ValidationFailed(UltijobsError):
 
 
 class PayloadInvalid(UltijobsError):
-    """A value cannot be stored and read back unchanged."""
+    """A value would not come back from storage as it is: NaN, a set, U+0000, too many bytes. Nothing is stored."""
 
     code = "X_PAYLOAD_INVALID"
     title = "A value cannot be stored and read back unchanged"
@@ -45,7 +48,7 @@ class PayloadInvalid(UltijobsError):
 
 
 class DurationInvalid(UltijobsError):
-    """A duration cannot be read."""
+    """A value is no timedelta, no number of seconds and no text such as `1h30m`, or it is out of range."""
 
     code = "X_DURATION_INVALID"
     title = "A duration cannot be read"
@@ -54,16 +57,16 @@ class DurationInvalid(UltijobsError):
 
 
 class CronInvalid(UltijobsError):
-    """A cron text cannot be read."""
+    """A cron expression has the wrong number of fields, a field out of range, or names a date that never comes."""
 
     code = "X_CRON_INVALID"
-    title = "A cron text cannot be read"
+    title = "A cron expression cannot be read"
     retry = "terminal"
     default_fix = 'write 5 fields, or 6 with leading seconds, such as "0 3 * * *"'
 
 
 class TimezoneInvalid(UltijobsError):
-    """A time zone is not an IANA zone."""
+    """A task's `tz` is not the name of an IANA zone; fixed offsets are refused."""
 
     code = "X_TIMEZONE_INVALID"
     title = "A time zone is not an IANA zone"
@@ -72,7 +75,7 @@ class TimezoneInvalid(UltijobsError):
 
 
 class AppAmbiguous(UltijobsError):
-    """It is not clear which application is meant."""
+    """`handle.enqueue` finds no open application here, or several that registered the handle. Nothing is stored."""
 
     code = "X_APP_AMBIGUOUS"
     title = "It is not clear which application is meant"
@@ -80,15 +83,15 @@ class AppAmbiguous(UltijobsError):
 
 
 class TenantMismatch(UltijobsError):
-    """An actor of another tenant."""
+    """An actor of one tenant enqueues a job of another. Nothing is stored."""
 
     code = "X_TENANT_MISMATCH"
-    title = "An actor of another tenant"
+    title = "The actor belongs to another tenant"
     default_fix = "enqueue as an actor of the tenant that the job declares"
 
 
 class IdempotencyRequired(UltijobsError):
-    """A job declares no idempotency key."""
+    """A job is declared without `idempotency_key`; raised when its module is imported."""
 
     code = "X_IDEMPOTENCY_REQUIRED"
     title = "A job declares no idempotency key"
@@ -97,7 +100,7 @@ class IdempotencyRequired(UltijobsError):
 
 
 class JobTenantRequired(UltijobsError):
-    """A job declares no tenant."""
+    """A job is declared without `tenant`; raised when its module is imported."""
 
     code = "X_JOB_TENANT_REQUIRED"
     title = "A job declares no tenant"
@@ -122,17 +125,17 @@ class OutboxConflict(UltijobsError):
 
 
 class OutboxNoTx(UltijobsError):
-    """An enqueue outside of a transaction where one is required."""
+    """`App(transactions="required")` refuses an enqueue outside of a transaction. Nothing is stored."""
 
     code = "X_OUTBOX_NO_TX"
-    title = "An enqueue outside of a transaction where one is required"
+    title = "An enqueue needs a transaction and has none"
     default_fix = "pass tx=, or open `async with app.transaction(tx):`"
 
 
 class NotImplementedYet(UltijobsError):
-    """This part is not built yet."""
+    """A driver, command or declaration that this release knows and does not implement: refused, never ignored."""
 
     code = "X_NOT_IMPLEMENTED"
-    title = "This part is not built yet"
+    title = "This is not implemented yet"
     retry = "terminal"
     default_fix = "use what `ultijobs --help` lists, on a postgresql:// database"

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class JobDuplicate(UltijobsError):
-    """A live job holds the key, or two handles claim one name."""
+    """A live job holds the key and `on_conflict="error"` was given, or two handles of an application share a name."""
 
     code = "X_JOB_DUPLICATE"
     title = "A live job holds the key, or two handles claim one name"
@@ -46,7 +46,7 @@ class JobDuplicate(UltijobsError):
 
 
 class JobUnknown(UltijobsError):
-    """There is no such job."""
+    """No job has the id, or it belongs to another tenant than the one asked for."""
 
     code = "X_JOB_UNKNOWN"
     title = "There is no such job"
@@ -54,7 +54,7 @@ class JobUnknown(UltijobsError):
 
 
 class JobNotCancellable(UltijobsError):
-    """Only a live job can be cancelled."""
+    """The job has ended already; its row is left as it is."""
 
     code = "X_JOB_NOT_CANCELLABLE"
     title = "Only a live job can be cancelled"
@@ -62,7 +62,7 @@ class JobNotCancellable(UltijobsError):
 
 
 class JobNotRetryable(UltijobsError):
-    """Only a stopped job can be retried."""
+    """The job is live, or it is done and done jobs were not asked for; it is left as it is."""
 
     code = "X_JOB_NOT_RETRYABLE"
     title = "Only a stopped job can be retried"
@@ -70,16 +70,16 @@ class JobNotRetryable(UltijobsError):
 
 
 class JobMoved(UltijobsError):
-    """The job moves, or has moved, to another database."""
+    """The job is moving, or has moved, to another database: it can no longer be claimed, retried or cancelled here."""
 
     code = "X_JOB_MOVED"
-    title = "The job moves, or has moved, to another database"
+    title = "The job is moving, or has moved, to another database"
     retry = "terminal"
     default_fix = "ultijobs jobs show ID, with --database-url of where it went"
 
 
 class JobNotMovable(UltijobsError):
-    """The job cannot be moved as it is."""
+    """The job stays where it is when its queue is drained: it runs, has ended, or belongs to what stays."""
 
     code = "X_JOB_NOT_MOVABLE"
     title = "The job cannot be moved as it is"
@@ -88,16 +88,16 @@ class JobNotMovable(UltijobsError):
 
 
 class JobTimeout(UltijobsError):
-    """A job or a step ran over its deadline."""
+    """A job or a step exceeded its deadline: the body was cancelled before the attempt was settled."""
 
     code = "X_JOB_TIMEOUT"
-    title = "A job or a step ran over its deadline"
+    title = "A job or a step exceeded its deadline"
     retry = "retryable"
     default_fix = "raise timeout=, or split the work into steps"
 
 
 class JobMaxAttempts(UltijobsError):
-    """A job took down its workers until its attempts were used up."""
+    """Every attempt of the job ended with its worker gone, so that it is claimed no more."""
 
     code = "X_JOB_MAX_ATTEMPTS"
     title = "A job took down its workers until its attempts were used up"
@@ -105,39 +105,39 @@ class JobMaxAttempts(UltijobsError):
 
 
 class JobLeaseLost(UltijobsError):
-    """The claim is not held any more."""
+    """The claim ended before the handler did. Whatever the attempt still writes is refused; the job runs elsewhere."""
 
     code = "X_JOB_LEASE_LOST"
-    title = "The claim is not held any more"
+    title = "The claim is no longer held"
     default_fix = "ultijobs leases"
 
 
 class JobSlotLost(JobLeaseLost):
-    """The claim of a capped job is not held any more, nor its slot."""
+    """As `JobLeaseLost`, for a job with `concurrency=`: its slot may belong to another job now."""
 
     code = "X_JOB_SLOT_LOST"
-    title = "The claim of a capped job is not held any more, nor its slot"
+    title = "The claim of a capped job is no longer held, nor its slot"
     default_fix = "ultijobs leases"
 
 
 class JobConcurrencyUnenforceable(UltijobsError):
-    """A fleet cap cannot be kept here."""
+    """A worker refuses to start: its driver cannot count the runs of a capped job over the whole fleet."""
 
     code = "X_JOB_CONCURRENCY_UNENFORCEABLE"
-    title = "A fleet cap cannot be kept here"
+    title = "A cap over the fleet cannot be enforced here"
     default_fix = "remove concurrency= from the jobs that the cause names"
 
 
 class JobRowStatusUnknown(UltijobsError):
-    """A stored word is newer than this release."""
+    """A row holds a state or a status that a newer release wrote. The job is handed back and no attempt is used up."""
 
     code = "X_JOB_ROW_STATUS_UNKNOWN"
-    title = "A stored word is newer than this release"
+    title = "A stored state or status is newer than this release"
     default_fix = "deploy the newer release to every worker"
 
 
 class StepDuplicate(UltijobsError):
-    """A step name is used twice in one attempt."""
+    """An attempt used a step name twice: the second would replay the first one's result. It stops the job."""
 
     code = "X_STEP_DUPLICATE"
     title = "A step name is used twice in one attempt"
@@ -146,7 +146,7 @@ class StepDuplicate(UltijobsError):
 
 
 class StepUnknown(UltijobsError):
-    """The run has no such step."""
+    """The run has recorded no step of this name; nothing is changed."""
 
     code = "X_STEP_UNKNOWN"
     title = "The run has no such step"
@@ -154,17 +154,17 @@ class StepUnknown(UltijobsError):
 
 
 class RunCodeChanged(UltijobsError):
-    """The code no longer asks for what the run recorded."""
+    """The handler no longer asks for a step that the run recorded, or asks for it as another kind. It stops the job."""
 
     code = "X_RUN_CODE_CHANGED"
-    title = "The code no longer asks for what the run recorded"
+    title = "The code no longer fits what the run recorded"
     retry = "terminal"
     default_fix = "ultijobs explain X_RUN_CODE_CHANGED"
 
 
 class Aborted(UltijobsError):
-    """The attempt was cancelled and may write no more."""
+    """The attempt was cancelled, lost its lease or ran out of time: nothing that it still writes is stored."""
 
     code = "X_ABORTED"
-    title = "The attempt was cancelled and may write no more"
+    title = "The attempt was cancelled and can no longer write"
     default_fix = "return when ctx.signal is set"

@@ -18,7 +18,7 @@ __all__ = [
 
 
 class FilterInvalid(UltijobsError):
-    """A filter cannot be read."""
+    """A filter cannot be read; `position` counts characters from 0."""
 
     code = "X_FILTER_INVALID"
     title = "A filter cannot be read"
@@ -31,7 +31,7 @@ class FilterInvalid(UltijobsError):
 
 
 class QueueUnknown(UltijobsError):
-    """There is no such queue."""
+    """No job, worker or declaration names the queue."""
 
     code = "X_QUEUE_UNKNOWN"
     title = "There is no such queue"
@@ -39,7 +39,7 @@ class QueueUnknown(UltijobsError):
 
 
 class WorkerUnknown(UltijobsError):
-    """There is no such worker."""
+    """No live worker has the id."""
 
     code = "X_WORKER_UNKNOWN"
     title = "There is no such worker"
@@ -47,7 +47,7 @@ class WorkerUnknown(UltijobsError):
 
 
 class MoveRefused(UltijobsError):
-    """Jobs cannot be moved there."""
+    """The target of a move cannot hold jobs, or is the database that they are in. Nothing is changed there or here."""
 
     code = "X_MOVE_REFUSED"
     title = "Jobs cannot be moved there"
@@ -55,7 +55,7 @@ class MoveRefused(UltijobsError):
 
 
 class DeclarationUnknown(UltijobsError):
-    """Nothing of that name is declared."""
+    """No job, task, backfill or error code has the name; the message offers the nearest."""
 
     code = "X_DECLARATION_UNKNOWN"
     title = "Nothing of that name is declared"
@@ -63,7 +63,7 @@ class DeclarationUnknown(UltijobsError):
 
 
 class AppUnusable(UltijobsError):
-    """The application cannot be loaded."""
+    """`--app` names a module that does not import, or no `App` in it."""
 
     code = "X_APP_UNUSABLE"
     title = "The application cannot be loaded"
@@ -71,15 +71,15 @@ class AppUnusable(UltijobsError):
 
 
 class LifespanFailed(UltijobsError):
-    """The application's lifespan failed."""
+    """`App(lifespan=…)` raised: before the first claim, or after everything had been handed back."""
 
     code = "X_LIFESPAN_FAILED"
     title = "The application's lifespan failed"
-    default_fix = "mend the lifespan: its traceback is in the log of the worker"
+    default_fix = "fix the lifespan: its traceback is in the log of the worker"
 
 
 class CliBadFlag(UltijobsError):
-    """A flag or an argument cannot be used."""
+    """A flag, an argument or a setting is missing or cannot be used; nothing was read or changed."""
 
     code = "X_CLI_BAD_FLAG"
     title = "A flag or an argument cannot be used"
@@ -87,8 +87,8 @@ class CliBadFlag(UltijobsError):
 
 
 class CliUnexpected(UltijobsError):
-    """An error that nothing expected."""
+    """An error that no command expects: a fault of ultijobs, or of the application's code."""
 
     code = "X_CLI_UNEXPECTED"
-    title = "An error that nothing expected"
+    title = "An unexpected error"
     default_fix = "run the command again with --log-format json and report what it prints"

@@ -16,7 +16,10 @@ __all__ = [
 
 
 class DriverUnavailable(UltijobsError):
-    """The database does not answer."""
+    """The database refused the connection, did not answer in time, went away, or accepts no writes.
+
+    Whether a statement that was under way took effect is not known; an enqueue that is repeated meets its own key.
+    """
 
     code = "X_DRIVER_UNAVAILABLE"
     title = "The database does not answer"
@@ -25,41 +28,44 @@ class DriverUnavailable(UltijobsError):
 
 
 class SchemaOutdated(UltijobsError):
-    """The tables and this release do not fit."""
+    """The tables are missing, older than this release, or newer and marked as incompatible; nothing was changed."""
 
     code = "X_SCHEMA_OUTDATED"
-    title = "The tables and this release do not fit"
+    title = "The tables do not match this release"
     default_fix = "ultijobs migrate"
 
 
 class MetricsUnavailable(UltijobsError):
-    """The port for metrics cannot be had."""
+    """The process cannot listen on `--metrics-port`; nothing was claimed."""
 
     code = "X_METRICS_UNAVAILABLE"
-    title = "The port for metrics cannot be had"
+    title = "The metrics port is not available"
     default_fix = "give another --metrics-port"
 
 
 class RateLimited(UltijobsError):
-    """The other side asks for fewer requests."""
+    """For handlers: the service that they call asks for fewer requests.
+
+    The attempt counts; the next one waits for `meta["retry_after_seconds"]`, else for the policy's backoff.
+    """
 
     code = "X_RATE_LIMITED"
-    title = "The other side asks for fewer requests"
+    title = "The service asks for fewer requests"
     retry = "retry-after"
     default_fix = 'raise it with meta={"retry_after_seconds": n}'
 
 
 class Overloaded(UltijobsError):
-    """The other side is overloaded."""
+    """For handlers: the service that they call is overloaded. Waits as `RateLimited` does."""
 
     code = "X_OVERLOADED"
-    title = "The other side is overloaded"
+    title = "The service is overloaded"
     retry = "retry-after"
     default_fix = 'raise it with meta={"retry_after_seconds": n}'
 
 
 class TimedOut(UltijobsError):
-    """Something took too long."""
+    """For handlers: something took too long. The attempt is retried by the policy."""
 
     code = "X_TIMEOUT"
     title = "Something took too long"
@@ -68,7 +74,7 @@ class TimedOut(UltijobsError):
 
 
 class Draining(UltijobsError):
-    """The process is shutting down."""
+    """The process is shutting down: it takes no new work, and what it had is delivered again."""
 
     code = "X_DRAINING"
     title = "The process is shutting down"

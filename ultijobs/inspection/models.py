@@ -177,7 +177,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A row that an act leaves as it is: `fix` is the line that mends it, where the code's own is not enough."""
+    """A row that an act leaves as it is: `fix` is the line that fixes it, where the code's own is not enough."""
 
     id: UUID | None
     code: str

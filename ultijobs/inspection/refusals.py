@@ -31,7 +31,7 @@ class Reviewed:
 
 
 def refusal_of(result: ActResult) -> Refusal:
-    """What a driver refused, with the line that mends it for this very row."""
+    """What a driver refused, with the line that fixes it for this very row."""
     fix: str | None = None
     if result.code == JobDuplicate.code:
         fix = _show(result.meta.get("existing_id", result.id))

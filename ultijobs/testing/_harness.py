@@ -236,7 +236,7 @@ class JobsTestApp(Generic[S]):
         await Scheduler(self.app).run_once()
         for state in await self.driver.schedule.states():
             if state.last_error is not None:
-                raise Invariant(f"task {state.task} was not dispatched: {state.last_error}", fix="mend its function")
+                raise Invariant(f"task {state.task} was not dispatched: {state.last_error}", fix="fix its function")
 
     def _end(self, until: datetime | Duration | None) -> datetime:
         now = self.clock.now()

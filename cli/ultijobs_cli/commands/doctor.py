@@ -65,7 +65,7 @@ def _report(
 
 
 def _blocks(symptoms: list[Symptom], checks: list[Checked], lacks: tuple[str, ...]) -> list[Block]:
-    titles = {check.name: check.title for check in CHECKS} | {_SCHEMA: "The tables and this release do not fit"}
+    titles = {check.name: check.title for check in CHECKS} | {_SCHEMA: "The tables do not match this release"}
     count = {check.code: sum(symptom.code == check.code for symptom in symptoms) for check in checks}
     table = grid(
         checks,
@@ -82,7 +82,7 @@ def _blocks(symptoms: list[Symptom], checks: list[Checked], lacks: tuple[str, ..
 
 
 def _told(symptom: Symptom) -> list[Block]:
-    """Never cut: the line that mends it is there to be copied."""
+    """Never cut: the line that fixes it is there to be copied."""
     cause = f"{symptom.severity} {symptom.code}: {symptom.cause}"
     return [Paragraph(f"{inert(cause, line=True)}\n  fix: {inert(symptom.fix, line=True)}", _TONES[symptom.severity])]
 

@@ -47,7 +47,7 @@ async def retry(
     With --where it shows what it would touch and asks for confirmation; without a terminal it needs --yes.
 
     $ ultijobs jobs retry 1f3a9c20
-    $ ultijobs jobs retry 1f3a9c20 --from-step charge --reason "price list mended"
+    $ ultijobs jobs retry 1f3a9c20 --from-step charge --reason "price list fixed"
     $ ultijobs jobs retry --where "state:dead fp:7f3a" --dry-run
     $ ultijobs jobs retry --where "state:dead fp:7f3a" --limit 1 --yes
     $ ultijobs jobs retry --where "state:dead fp:7f3a" --pace 500/1s --yes

@@ -294,11 +294,11 @@ async def test_without_dead_letters_a_job_ends_failed_after_its_attempts_and_fre
 
 async def test_a_retry_from_a_step_repeats_that_and_all_later_ones_and_nothing_before(driver: Any):
     ran: list[str] = []
-    mended = asyncio.Event()
+    fixed = asyncio.Event()
 
     async def last() -> None:
         ran.append("d")
-        if not mended.is_set():
+        if not fixed.is_set():
             raise Terminal("not yet")
 
     async def handler(step: Step) -> None:
@@ -311,7 +311,7 @@ async def test_a_retry_from_a_step_repeats_that_and_all_later_ones_and_nothing_b
     async with app, working(app):
         enqueued = await handle.enqueue(Ask())
         assert (await ended(app, enqueued.id)).row.state == JobState.DEAD
-        mended.set()
+        fixed.set()
         await driver.requeue(RequeueAsk((enqueued.id,), from_step="b"))
         done = await ended(app, enqueued.id, JobState.DONE)
     assert ran == ["a", "b", "c", "d", "b", "c", "d"]

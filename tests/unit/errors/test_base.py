@@ -1,4 +1,4 @@
-"""Errors: a code of their own, a cause, one line that mends it."""
+"""Errors: a code of their own, a cause, one line that fixes it."""
 
 import pickle
 import traceback
@@ -19,7 +19,9 @@ def test_every_public_class_has_a_code_title_fix_and_page_of_its_own():
         assert cls.docs == f"ultijobs explain {cls.code}"
         assert cls.default_fix
         assert "\n" not in cls.default_fix
-        assert cls.title == (cls.__doc__ or "").rstrip(".")
+        assert cls.title
+        assert not cls.title.endswith(".")
+        assert cls.__doc__
 
 
 def test_the_tree_in_the_docstring_is_complete():

@@ -46,7 +46,7 @@ from ultijobs.testing import FrozenClock, JobsTestApp
 from ultijobs_cli.app import app as cli_app
 
 Told = tuple[str, str, str | None]
-"""Code, cause and the line that mends it."""
+"""Code, cause and the line that fixes it."""
 Trigger = Callable[[pytest.FixtureRequest], Awaitable[Told] | Told]
 
 TRIGGERS: dict[str, Trigger] = {}

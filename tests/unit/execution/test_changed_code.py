@@ -91,10 +91,10 @@ async def test_a_failed_step_may_be_replaced():
     async def broken(step: Step) -> None:
         await step.run("broken", lambda: 1 / 0)
 
-    async def mended(step: Step) -> None:
-        await step.run("mended", lambda: 1)
+    async def fixed(step: Step) -> None:
+        await step.run("fixed", lambda: 1)
 
-    assert await bench_of(broken, mended).run_out() == [Outcome.RETRIED, Outcome.OK]
+    assert await bench_of(broken, fixed).run_out() == [Outcome.RETRIED, Outcome.OK]
 
 
 async def test_a_run_that_sleeps_again_or_fails_is_not_judged_yet():

@@ -77,10 +77,10 @@ def state_line(status: Status, look: Look) -> Line:
 
 
 def lost_lines(status: Status) -> tuple[Line, Line]:
-    """In place of tabs and crumb while the connection is lost: what failed, in its own words, and what mends it."""
+    """In place of tabs and crumb while the connection is lost: what failed, in its own words, and what fixes it."""
     said, _, fix = status.error.partition(FIX)
-    mend = (Span(" fix: ", Tone.MUTED), Span(fix, Tone.PLAIN)) if fix else ()
-    return line(" ", Span(said, Tone.BAD)), line(*mend)
+    told = (Span(" fix: ", Tone.MUTED), Span(fix, Tone.PLAIN)) if fix else ()
+    return line(" ", Span(said, Tone.BAD)), line(*told)
 
 
 def replay_line(status: Status, look: Look) -> Line:

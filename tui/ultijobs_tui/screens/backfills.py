@@ -106,7 +106,7 @@ def _unfit(action: str, row: BackfillRow) -> str | None:  # noqa: PLR0911 - one 
     if action == "retry" and row.state not in _STOPPED:
         return f"only a pass that has stopped can go on; this is {row.state}"
     if action == "retry" and row.error_code == STALLED:
-        return "its source and its count() disagree: going on cannot mend that"
+        return "its source and its count() disagree: going on cannot fix that"
     if action in {"open", "cancel", "retry"} and row.job_id is None:
         return "no pass of it is known"
     return None

@@ -16,7 +16,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One thing that is wrong: its cause, and one command that mends it or says more."""
+    """One thing that is wrong: its cause, and one command that fixes it or says more."""
 
     code: str
     severity: Severity
