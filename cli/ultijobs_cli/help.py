@@ -33,6 +33,10 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     """A group of commands, with its examples in the epilog."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as its base
+        """The names alone: a command is made when it is asked for."""
+        return list(self.commands)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
         _write_options(self.get_params(ctx), ctx, formatter)
