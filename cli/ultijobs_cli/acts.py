@@ -123,10 +123,11 @@ def outcome_findings(outcome: ActOutcome) -> list[Finding]:
 
 def plan_blocks(plan: Plan) -> list[Block]:
     """The plan as a person reads it before saying yes."""
+    some = "" if plan.sampled is None else f" (of the first {plan.sampled:,})"
     lines = [
         (str(plan.action), Cell(wording.plural(wording.count(plan.matched), "job"), "bold")),
-        ("queues", Cell(", ".join(f"{queue} {number:,}" for queue, number in plan.queues.items()))),
-        ("tenants", Cell(str(plan.tenants) if plan.tenants else "")),
+        ("queues", Cell(", ".join(f"{queue} {number:,}" for queue, number in plan.queues.items()) + some)),
+        ("tenants", Cell(f"{plan.tenants}{some}" if plan.tenants else "")),
         ("such as", Cell(", ".join(map(wording.tail, plan.samples)))),
         ("re-runs", Cell(", ".join(plan.reruns))),
         ("replays from storage", Cell(", ".join(plan.replays))),

@@ -103,7 +103,8 @@ class Cockpit(NavigatingApp):
     async def on_mount(self) -> None:
         view = self._settings.view if self._settings.view in self.MODES else "incident"
         await self.switch_mode(view)
-        self._places.visit(Place(view))
+        if self._settings.queue is None and self._settings.where is None:
+            self._places.visit(Place(view))
         if self._settings.queue is not None:
             self.go(Place("queues", key=self._settings.queue))
         if self._settings.where is not None:

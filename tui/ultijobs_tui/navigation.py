@@ -90,6 +90,22 @@ class NavigatingApp(WindowsApp):
     def back(self) -> None:
         if len(self.screen_stack) > 1:
             self.step(-1)
+        else:
+            self.up()
+
+    def up(self) -> bool:
+        """Back to the row that led here; False when none did, or when something else has been looked for since."""
+        if not self.leads_up:
+            return False
+        self.step(-1)
+        return True
+
+    @property
+    def leads_up(self) -> bool:
+        here = self._places.current
+        if here is None or not self._places.linked or not isinstance(self.screen, CockpitScreen):
+            return False
+        return self.screen.filter_text() in {"", here.where}
 
     def find(self, ref: str) -> None:
         """Opens the job that `ref` means, or tells why not."""

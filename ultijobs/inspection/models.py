@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from ultijobs._queue.backfills import PassRow
@@ -16,6 +16,7 @@ from ultijobs._queue.where import Where
 from ultijobs.inspection.starting import Forecast
 
 __all__ = [
+    "LOOKED_AT",
     "ActOutcome",
     "Action",
     "JobDetail",
@@ -29,6 +30,9 @@ __all__ = [
     "Target",
     "Why",
 ]
+
+LOOKED_AT: Final = 200
+"""Rows that a plan reads one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,12 @@ class Plan:
     inverse: Action | None = None
     forecast: Forecast | None = None
     """Of a backfill that would be started: what a pass would touch, and what must hold for one."""
+
+    @property
+    def sampled(self) -> int | None:
+        """How many of the matched rows `queues`, `tenants`, `refused` and the steps speak of, when not of all."""
+        looked_at = sum(self.queues.values())
+        return looked_at if self.matched.value > max(LOOKED_AT, looked_at) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import FilterInvalid, Invariant, QueueUnknown, WorkerUnknown
 from ultijobs.inspection.commands import equivalent
 from ultijobs.inspection.filter import parse_where
-from ultijobs.inspection.models import Action, Plan, PlanOptions, Refusal, Target
+from ultijobs.inspection.models import LOOKED_AT, Action, Plan, PlanOptions, Refusal, Target
 from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
 from ultijobs.inspection.outbox import staged_plan
 from ultijobs.inspection.refusals import Reviewed, review
@@ -29,7 +29,6 @@ JOB_ACTIONS: Final = frozenset({Action.RETRY, Action.CANCEL})
 BACKFILL_ACTIONS: Final = frozenset({Action.START_BACKFILL, Action.FORCE_BACKFILL})
 _QUEUE_ACTIONS: Final = frozenset({Action.PAUSE, Action.RESUME})
 _OF_QUEUES: Final = _QUEUE_ACTIONS | {Action.DRAIN_QUEUE}
-_LOOKED_AT: Final = 200
 _SAMPLES: Final = 3
 _CAP: Final = 10_000
 _DEFAULT_STATES: Final = {
@@ -120,11 +119,11 @@ async def _jobs_plan(driver: Driver, action: Action, target: Target, options: Pl
         ids = list(target.ids)
         matched = Count(len(ids))
     else:
-        ids = await store.targets(target.where, as_of=as_of, limit=min(_LOOKED_AT, options.limit or _LOOKED_AT))
-        matched = Count(len(ids)) if len(ids) < _LOOKED_AT else await store.count(target.where, cap=_CAP)
+        ids = await store.targets(target.where, as_of=as_of, limit=min(LOOKED_AT, options.limit or LOOKED_AT))
+        matched = Count(len(ids)) if len(ids) < LOOKED_AT else await store.count(target.where, cap=_CAP)
     if options.limit is not None and (matched.value > options.limit or matched.kind == "capped"):
         ids, matched = ids[: options.limit], Count(options.limit)
-    looked_at = ids[:_LOOKED_AT]
+    looked_at = ids[:LOOKED_AT]
     rows = await _rows(driver, looked_at, options.tenant)
     reviewed = await review(driver, action, looked_at, rows, options)
     return Plan(

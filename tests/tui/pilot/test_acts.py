@@ -34,6 +34,30 @@ async def test_enter_in_a_fresh_dialog_cancels_and_nothing_is_applied() -> None:
         assert driver.source.applied == []
 
 
+async def test_a_dialog_says_in_words_what_enter_does_where_the_focus_is() -> None:
+    async with driving() as driver:
+        await driver.press(*cursor_on("7f3a"), "c")
+        await driver.dialog()
+        await driver.sees("enter Cancel")
+        await driver.press("tab")
+        await driver.sees("enter Retry")
+        await driver.press("tab")
+        await driver.sees("enter next")
+
+
+async def test_no_two_buttons_of_a_dialog_are_called_the_same() -> None:
+    async with driving() as driver:
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("X")
+        dialog = await driver.dialog()
+        assert [str(button.label) for button in dialog.query(Button)] == ["Keep", "Cancel"]
+        await driver.sees("enter Keep")
+        await driver.press("enter")
+        await driver.sees("closed, nothing was changed")
+        assert driver.source.applied == []
+
+
 async def test_what_an_act_said_stays_with_its_screen() -> None:
     async with driving() as driver:
         await driver.press(*cursor_on("7f3a"), "r")

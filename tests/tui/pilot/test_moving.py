@@ -41,6 +41,41 @@ async def test_from_a_cause_to_its_jobs_to_a_run_and_back() -> None:
         await driver.sees("jobs of 7f3a")
 
 
+async def test_esc_goes_back_to_the_row_that_led_here() -> None:
+    async with driving() as driver:
+        await driver.press("2")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("j")
+        row = driver.grid.cursor.key
+        await driver.press("enter")
+        await driver.sees("WAITING ON", f"queue:{row}")
+        await driver.press("escape")
+        await driver.sees("RUN/CAP")
+        await driver.until(lambda: driver.grid.cursor.key == row)
+        await driver.press("w")
+        await driver.sees("6 workers", f"find queue:{row}")
+        await driver.press("escape")
+        await driver.sees("RUN/CAP")
+        await driver.press("escape")  # A key of its own led to Queues: there is nothing to go back to.
+        await driver.sees("RUN/CAP")
+
+
+async def test_esc_first_takes_back_what_was_typed_since_a_link_was_followed() -> None:
+    async with driving() as driver:
+        await driver.press("2")
+        await driver.until(lambda: driver.grid.table.rows)
+        row = driver.grid.cursor.key
+        await driver.press("w")
+        await driver.sees("6 workers", f"find queue:{row}")
+        await driver.press("slash", "x", "enter")
+        await driver.sees(f"find queue:{row}x")
+        await driver.press("escape")
+        await driver.sees("6 workers")
+        await driver.until(lambda: "find" not in driver.text)
+        await driver.press("escape")
+        await driver.sees("RUN/CAP")
+
+
 async def test_history_goes_back_and_forward() -> None:
     async with driving() as driver:
         await driver.press("2")

@@ -10,7 +10,18 @@ import pytest
 from tests.tui import data
 from tests.tui.data import NOW
 from tests.tui.fake import FakeSource
-from ultijobs.inspection import Action, Count, JobState, Plan, PlanOptions, Progress, Refusal, Target, WaitingOn
+from ultijobs.inspection import (
+    Action,
+    Count,
+    JobState,
+    Plan,
+    PlanOptions,
+    Progress,
+    Refusal,
+    StuckKind,
+    Target,
+    WaitingOn,
+)
 from ultijobs_tui.acting import summary
 from ultijobs_tui.following import Following
 from ultijobs_tui.frame import Frame, Needs
@@ -78,6 +89,20 @@ def test_a_panel_tells_who_paused_a_queue_and_for_how_long() -> None:
     text = said(stuck_panel(paused, overview, LOOK))
     assert 'paused 6m01s ago by ops "provider down" · until somebody resumes it' in text
     assert "press u resume" in text
+
+
+def test_panels_of_what_waits_for_a_worker_say_how_to_start_one() -> None:
+    overview = data.overview()
+    queue = replace(overview.queues[0], queue="ocr", state="unserved", workers=0)
+    nobody = replace(overview, queues=[queue], workers=0)
+    shown = overview.stuck[0]
+    unserved = replace(shown, kind=StuckKind.NO_WORKER, queue="ocr", cause=None)
+    assert "start one: ultijobs worker --queues ocr" in said(stuck_panel(unserved, nobody, LOOK))
+    lapsed = replace(shown, kind=StuckKind.LEASE, queue=None, cause=None)
+    text = said(stuck_panel(lapsed, nobody, LOOK))
+    assert "as soon as any worker of the application looks" in text
+    assert "none is running: ultijobs worker" in text
+    assert "none is running" not in said(stuck_panel(lapsed, overview, LOOK))
 
 
 def test_gauges_show_a_trend_only_between_exact_counts() -> None:
@@ -287,6 +312,16 @@ async def test_a_plan_says_what_it_refuses_and_that_later_rows_are_left_alone() 
     assert "3,902 jobs" in text
     assert "what arrives later is not touched" in text
     assert "2: X_JOB_DUPLICATE (1), X_JOB_UNKNOWN (1)" in text
+
+
+async def test_a_plan_says_of_how_many_rows_its_numbers_are() -> None:
+    refused = (Refusal(data.uid(1), "X_JOB_DUPLICATE", "a"), Refusal(data.uid(2), "X_JOB_UNKNOWN", "b"))
+    large = await plan(count=Count(10_000, "capped"), queues={"a": 150, "b": 50}, tenants=40, refused=refused)
+    text = said(plan_lines(large, 100))
+    assert "a 150 · b 50   40 tenants   of the first 200" in text
+    assert "2 of the first 200: X_JOB_DUPLICATE (1)" in text
+    unknown_among_few = await plan(count=3, queues={"a": 2})
+    assert "of the first" not in said(plan_lines(unknown_among_few, 100))
 
 
 async def test_a_warning_is_shown_whole_on_a_narrow_screen() -> None:

@@ -76,6 +76,11 @@ def _counted(plan: Plan, noun: str) -> str:
     return f"{fmt.count(plan.matched)} {noun}{'' if plan.matched.value == 1 else 's'}"
 
 
+def _of_sample(plan: Plan) -> str:
+    """Numbers of the rows that were looked at are not those of all that match."""
+    return "" if plan.sampled is None else f"   of the first {plan.sampled:,}"
+
+
 def _jobs(plan: Plan) -> list[Line]:
     jobs = "job" if plan.matched.value == 1 else "jobs"
     lines = [
@@ -88,7 +93,7 @@ def _jobs(plan: Plan) -> list[Line]:
     if plan.target.text:
         lines.append(fact("where", plan.target.text))
     tenants = f"   {plan.tenants} tenant{'' if plan.tenants == 1 else 's'}" if plan.tenants else ""
-    lines.append(fact("queues", f"{shares(plan.queues)}{tenants}"))
+    lines.append(fact("queues", f"{shares(plan.queues)}{tenants}{_of_sample(plan)}"))
     if plan.samples:
         lines.append(fact("samples", "  ".join(fmt.short_id(job) for job in plan.samples)))
     return lines

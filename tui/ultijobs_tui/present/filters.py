@@ -39,5 +39,5 @@ def empty_jobs(where: str) -> tuple[Line, ...]:
         return (line("No jobs yet. A job appears here when it is enqueued."),)
     return (
         line("No job matches ", Span(where, Tone.ACCENT), "."),
-        line(Span("/", Tone.KEY), " change the filter   ", Span("esc", Tone.KEY), " show all jobs"),
+        line(Span("/", Tone.KEY), " change the filter   ", Span("esc", Tone.KEY), " leave it"),
     )

@@ -42,5 +42,5 @@ def nothing_found(columns: tuple[Column, ...], find: str, things: Sequence[objec
     if not things or not find:
         return None
     some = f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
-    said = line(f"None of {some} holds {find!r}.  ", Span("esc", Tone.KEY), " shows all")
+    said = line(f"None of {some} holds {find!r}.  ", Span("esc", Tone.KEY), " leaves this filter")
     return Table(columns, (), (said,))

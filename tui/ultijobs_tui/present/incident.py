@@ -120,7 +120,9 @@ def incident_table(frame: Frame, look: Look, *, fresh: frozenset[str] = frozense
     stuck = [s for s in sorted(overview.stuck, key=_order) if _holds(s, find)]
     if not stuck and find:
         return Table(
-            columns, (), (line(f"Nothing that is stuck says {find!r}.  ", Span("esc", Tone.KEY), " shows all"),)
+            columns,
+            (),
+            (line(f"Nothing that is stuck says {find!r}.  ", Span("esc", Tone.KEY), " leaves this filter"),),
         )
     return Table(columns, tuple(_row(s, look, fresh) for s in stuck), _nothing(overview))
 
@@ -194,7 +196,14 @@ def stuck_panel(stuck: Stuck | None, overview: Overview | None, look: Look) -> l
         lines += queue_facts(queue, look)
     lines.append(line(Span(" list  ", Tone.MUTED), stuck.where or fmt.NEVER))
     key, verb = press_of(stuck, look)
-    lines.append(line(Span(" press ", Tone.MUTED), Span(key, Tone.KEY), f" {verb}"))
+    if stuck.kind is StuckKind.LEASE:
+        lines.append(line(" they run again as soon as any worker of the application looks"))
+    press: list[str | Span] = [Span(" press ", Tone.MUTED), Span(key, Tone.KEY), f" {verb}"]
+    if stuck.kind is StuckKind.NO_WORKER and stuck.queue is not None and (queue is None or queue.workers == 0):
+        press.append(Span(f"   start one: ultijobs worker --queues {stuck.queue}", Tone.WARN))
+    elif stuck.kind is StuckKind.LEASE and not overview.workers:
+        press.append(Span("   none is running: ultijobs worker", Tone.WARN))
+    lines.append(line(*press))
     return lines
 
 

@@ -177,7 +177,8 @@ def _holder(lease: LeaseRow, worker: WorkerRow | None, look: Look) -> list[str |
     ago = "" if look.absolute else " ago"
     return [
         f"{lease.worker_id} on {worker.host} pid {worker.pid} · ",
-        Span(worker.state, tone),
+        # The beat that said it was idle is older than this lease.
+        Span("healthy" if worker.state == "idle" else worker.state, tone),
         f" · beat {look.since(worker.heartbeat_at)}{ago}",
     ]
 

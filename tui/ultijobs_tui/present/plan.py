@@ -66,7 +66,8 @@ def _refusals(plan: Plan) -> str:
         causes[refusal.code] = causes.get(refusal.code, 0) + 1
     counted = ", ".join(f"{code} ({n})" for code, n in sorted(causes.items(), key=lambda item: -item[1]))
     only = plan.refused[0].cause if len(plan.refused) == 1 else counted
-    return f"{len(plan.refused):,}: {only}"
+    some = "" if plan.sampled is None else f" of the first {plan.sampled:,}"
+    return f"{len(plan.refused):,}{some}: {only}"
 
 
 def _pace(rows: int, batch: int, pause: timedelta) -> str:

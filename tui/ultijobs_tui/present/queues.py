@@ -49,7 +49,9 @@ def queue_table(frame: Frame, history: History, look: Look, *, sort: str = "olde
         return Table(columns, (), (line(Span(f"?? {why}" if why else "reading…", Tone.WARN if why else Tone.MUTED)),))
     rows = sorted((q for q in frame.queues if find.casefold() in q.queue.casefold()), key=_KEYS[sort])
     if find and not rows:
-        return Table(columns, (), (line(f"No queue is called like {find!r}.  ", Span("esc", Tone.KEY), " shows all"),))
+        return Table(
+            columns, (), (line(f"No queue is called like {find!r}.  ", Span("esc", Tone.KEY), " leaves this filter"),)
+        )
     empty = line("No queues yet. A queue appears when a job is enqueued or a worker subscribes.")
     return Table(columns, tuple(_row(queue, history, look) for queue in rows), (empty,))
 

@@ -17,6 +17,7 @@ from ultijobs_tui.table import Line, Span, Tone, line, rule
 __all__ = ["leader_words", "worker_panel"]
 
 _NAMES_SHOWN: Final = 6
+_ELSEWHERE: Final = "its jobs run elsewhere as soon as their leases end"
 
 
 def _code_words(workers: Sequence[WorkerRow]) -> list[str | Span]:
@@ -74,13 +75,14 @@ def _who(worker: WorkerRow) -> Line:
 
 
 def _progress(worker: WorkerRow, look: Look) -> Line:
+    free = fmt.NEVER if worker.ended else f"{worker.free_slots} of {worker.concurrency}"
     listens = Span("yes", Tone.PLAIN) if worker.listening else Span("no: it polls", Tone.WARN)
     return line(
         Span(" claimed ", Tone.MUTED), _ago(worker.claimed_at, look),
         Span("   settled ", Tone.MUTED), _ago(worker.settled_at, look),
         Span("   beat ", Tone.MUTED), _ago(worker.heartbeat_at, look),
         Span("   loop lag ", Tone.MUTED), Span(fmt.took(worker.loop_lag_ms), lag_tone(worker)),
-        Span("   free slots ", Tone.MUTED), f"{worker.free_slots} of {worker.concurrency}",
+        Span("   free slots ", Tone.MUTED), free,
         Span("   listens ", Tone.MUTED), listens,
         Span("   memory ", Tone.MUTED), fmt.size(worker.rss_bytes),
     )  # fmt: skip
@@ -121,7 +123,10 @@ def _knows(worker: WorkerRow, unserved: Mapping[str, Count]) -> Line:
 def _advice(worker: WorkerRow, held: Sequence[LeaseRow], look: Look) -> Line:
     enter: list[str | Span] = [Span(look.key("open"), Tone.KEY), " its jobs   "] if held else []
     if worker.ended:
-        said = "its jobs run elsewhere as soon as their leases end" if held else "it left nothing behind"
+        said = "it left nothing behind"
+        if held:
+            lapsed = all(lease.expired for lease in held)
+            said = "any worker of the application takes them over" if lapsed else _ELSEWHERE
         return line(Span(" press ", Tone.MUTED), *enter, Span(said, Tone.MUTED))
     if worker.state == "wedged":
         why = "its loop stands or a body ignores its deadline: stack in its log, jobs.worker.loop-blocked"

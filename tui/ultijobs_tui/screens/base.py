@@ -108,6 +108,11 @@ class CockpitScreen(Screen[None]):
     def leave_filter(self) -> None:
         """Esc on the filter."""
 
+    def go_up(self) -> None:
+        """Esc: back to the row that led here; without one, the whole list."""
+        if not self.desk.up():
+            self.leave_filter()
+
     def apply_filter(self, text: str) -> None:
         """Enter on the filter."""
 

@@ -98,7 +98,7 @@ class DeadScreen(CockpitScreen):
                 "   ",
                 Span("filter ", Tone.MUTED),
                 Span(self._where, Tone.ACCENT),
-                Span("  esc all", Tone.MUTED),
+                Span("  esc back" if self.desk.leads_up else "  esc all", Tone.MUTED),
             ]
         if self._by is not None:
             way = (Span(self.keys.name("group"), Tone.KEY), Span(" next grouping ", Tone.MUTED))
@@ -255,7 +255,7 @@ class DeadScreen(CockpitScreen):
     def _back(self) -> None:
         if self._on_jobs:
             self._grid.focus()
-        elif self._where != DEAD:
+        elif not self.desk.up() and self._where != DEAD:
             self.desk.go(Place("dead"))
 
     def _retry(self, *, canary: bool) -> None:

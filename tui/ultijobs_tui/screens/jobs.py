@@ -176,7 +176,7 @@ class JobsScreen(Turning):
     def _back(self) -> None:
         if self.marks.count:
             self._marking(self.marks.clear)
-        elif self._where:
+        elif not self.desk.up() and self._where:
             self.desk.go(Place("jobs", where=""))
 
     def _open(self) -> None:

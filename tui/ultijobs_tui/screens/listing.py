@@ -76,7 +76,8 @@ class ListScreen(CockpitScreen, Generic[R]):
     def crumb(self) -> Line:
         parts: list[str | Span] = [" ", *self.summary()]
         if self.find:
-            parts += ["   ", Span("find ", Tone.MUTED), Span(self.find, Tone.ACCENT), Span("  esc all", Tone.MUTED)]
+            esc = "  esc back" if self.desk.leads_up else "  esc all"
+            parts += ["   ", Span("find ", Tone.MUTED), Span(self.find, Tone.ACCENT), Span(esc, Tone.MUTED)]
         return line(*parts, right=(Span(f"sorted by {self.sort} ", Tone.MUTED),) if self.SORTS else ())
 
     def show(self, frame: Frame) -> None:
@@ -153,7 +154,7 @@ class ListScreen(CockpitScreen, Generic[R]):
     # -- keys ------------------------------------------------------------------------------------------
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
-            "back": self.leave_filter,
+            "back": self.go_up,
             "sort": self._next_sort,
             "copy.cli": lambda: self.desk.copy(self.CLI),
         }

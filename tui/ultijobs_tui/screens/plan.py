@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Protocol
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.events import Key
+from textual.events import DescendantFocus, Key
 from textual.widgets import Button, Input
 
 from ultijobs.errors import UltijobsError
@@ -25,13 +25,9 @@ from ultijobs_tui.widgets.lines import Lines
 __all__ = ["Applied", "PlanDialog"]
 
 
-_KEYS: Final = line(
-    " ", Span("enter", Tone.KEY), " Cancel   ", Span("tab", Tone.KEY), " next   ",
-    Span("Y", Tone.KEY), " copy the command   ", Span("esc", Tone.KEY), " close",
-)  # fmt: skip
-
-
 _VERBS: Final = {Action.OUTBOX_RETRY: "Stage again", Action.DRAIN_QUEUE: "Move"}
+_CLOSE: Final = {Action.CANCEL: "Keep"}
+"""What leaves all as it is, where `Cancel` would be the act itself."""
 _EXIT: Final = {False: "stand by   (enter: exit instead)", True: "exit   (enter: stand by instead)"}
 
 
@@ -67,6 +63,12 @@ class PlanDialog(Modal[Applied | None]):
         self.applying = False
         self._stopping = False
         self._exit = plan.options.exit
+        self._told_for: str | None = None
+        """The field whose keys were told last: what is told since stays until the focus moves."""
+
+    @property
+    def _verb(self) -> str:
+        return _VERBS.get(self.plan.action) or str(self.plan.action).partition("-")[0].capitalize()
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -92,12 +94,11 @@ class PlanDialog(Modal[Applied | None]):
                     yield Lines(id="exit-label", classes="label")
                     yield Button(_EXIT[self._exit], id="exit", compact=True)
             with Horizontal(id="choices"):
-                yield Button("Cancel", id="cancel", compact=True)
+                yield Button(_CLOSE.get(self.plan.action, "Cancel"), id="cancel", compact=True)
                 if self._word is not None:
                     yield Lines(id="word-label", classes="label")
                     yield Input(id="word", compact=True, select_on_focus=False)
-                verb = _VERBS.get(self.plan.action) or str(self.plan.action).partition("-")[0].capitalize()
-                yield Button(verb, id="apply", compact=True, disabled=bool(self._word) or self._refused)
+                yield Button(self._verb, id="apply", compact=True, disabled=bool(self._word) or self._refused)
             yield Lines(id="plan-hint")
 
     def on_mount(self) -> None:
@@ -157,14 +158,41 @@ class PlanDialog(Modal[Applied | None]):
         except UltijobsError as error:
             self._hint(line(" ", Span(error.cause, Tone.BAD)))
             return
-        if not self.applying:
-            self._hint(_KEYS)
+        self._show_keys()
         lines = self.query_one("#plan-lines", Lines)
         lines.set_lines(plan_lines(plan, lines.size.width or 76))
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        if event.widget.id != self._told_for:
+            self._show_keys()
+
+    def _show_keys(self) -> None:
+        """What enter does is said in words: where the focus is, only a colour tells."""
+        if self.applying:
+            return
+        self._told_for = self.focused.id if self.focused is not None else None
+        match self._told_for:
+            case "cancel" | None:
+                does = _CLOSE.get(self.plan.action, "Cancel")
+            case "apply":
+                does = self._verb
+            case "exit":
+                does = "change"
+            case "word" if not self.query_one("#apply", Button).disabled:
+                does = self._verb
+            case _:
+                does = "next"
+        self._hint(
+            line(
+                " ", Span("enter", Tone.KEY), f" {does}   ", Span("tab", Tone.KEY), " next   ",
+                Span("Y", Tone.KEY), " copy the command   ", Span("esc", Tone.KEY), " close",
+            )
+        )  # fmt: skip
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "word":
             self.query_one("#apply", Button).disabled = event.value.strip().replace(",", "") != self._word
+            self._show_keys()
         else:
             self._show_plan()
 
@@ -221,6 +249,7 @@ class PlanDialog(Modal[Applied | None]):
             self.applying = False
             self.query_one("#choices").disabled = False
             self.query_one("#cancel").focus()
+            self._told_for = "cancel"
             self._hint(line(" ", Span(f"✗ {explain(error)}", Tone.BAD)))
             return
         self.dismiss(Applied(plan, outcome))

@@ -136,7 +136,7 @@ class TasksScreen(ListScreen[TaskRow]):
         if self._on_slots:
             self._list.focus()
         else:
-            self.leave_filter()
+            self.go_up()
 
     def _other_pane(self) -> None:
         (self._list if self._on_slots else self._ledger).focus()
