@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
@@ -37,6 +38,7 @@ class History:
         self._samples: deque[_Sample] = deque(maxlen=_KEEP)
         self._counters: Mapping[str, Mapping[str, int]] = {}
         self._queues: deque[tuple[datetime, dict[str, int]]] = deque(maxlen=_KEEP)
+        self._passes: deque[tuple[datetime, dict[UUID, int]]] = deque(maxlen=_KEEP)
         self._workers: deque[tuple[datetime, dict[UUID, Mapping[str, int]]]] = deque(maxlen=_KEEP)
 
     def add(self, overview: Overview) -> None:
@@ -63,6 +65,22 @@ class History:
         if self._workers and (as_of - self._workers[-1][0]).total_seconds() < _APART:
             return
         self._workers.append((as_of, {row.instance: row.counters for row in rows}))
+
+    def add_passes(self, as_of: datetime, rows: Mapping[UUID, int]) -> None:
+        """How many rows each live pass of a backfill has written."""
+        if self._passes and (as_of - self._passes[-1][0]).total_seconds() < _APART:
+            return
+        self._passes.append((as_of, dict(rows)))
+
+    def pass_rates(self, run: UUID, buckets: int) -> Sequence[float]:
+        """Rows a second of one pass over what the ring holds of it, as at most `buckets` values."""
+        seen = [(at, rows[run]) for at, rows in self._passes if run in rows]
+        parts = min(buckets, len(seen) - 1)
+        marks = [seen[round(n * (len(seen) - 1) / parts)] for n in range(parts + 1)] if parts > 0 else []
+        return [
+            max(0, rows - before) / max(_APART, (at - since).total_seconds())
+            for (since, before), (at, rows) in pairwise(marks)
+        ]
 
     def worker_per_minute(self, instance: UUID, outcomes: Sequence[str]) -> float | None:
         """How many attempts a process ended so, over a minute at the most; None before ten seconds are known."""

@@ -36,7 +36,7 @@ from ultijobs_tui.present.plan import command_lines, confirm_word, plan_lines
 from ultijobs_tui.present.queues import queue_table
 from ultijobs_tui.present.run import retry_line, step_table, telling_step
 from ultijobs_tui.present.texts import pretty, whole_error
-from ultijobs_tui.present.timeline import Scale, bar
+from ultijobs_tui.present.timeline import Scale, axis, bar
 from ultijobs_tui.screens.marks import Marks
 
 LOOK = Look(NOW)
@@ -256,6 +256,34 @@ def test_spans_are_drawn_where_they_were_and_clamped() -> None:
     assert bar([(at(2), at(99))], scale, waiting=True) == "  ········"
     assert bar([], scale) == ""
     assert Scale(NOW, NOW, 10).at(at(4)) == 0
+
+
+@pytest.mark.parametrize(
+    ("minutes", "width", "drawn"),
+    [
+        (15, 40, "14:16     14:20        14:25"),
+        (300, 40, "14:16        16:00   17:00   18:00"),
+        (60 * 24 * 3, 60, "03-14 14:16                 03-16 00:00         03-17 00:00"),
+        (4, 40, "14:16:03           14:18:00  14:19:00"),
+        (0.5, 40, "14:16:03     +10.0s       +20.0s"),
+        (0.01, 30, "14:16:03  +200ms    +400ms"),
+        (0, 40, "14:16:03"),
+        (15, 3, "14:"),
+    ],
+)
+def test_the_axis_has_as_many_times_as_fit(minutes: float, width: int, drawn: str) -> None:
+    scale = Scale(NOW, NOW + timedelta(minutes=minutes), width)
+    assert axis(scale) == drawn
+
+
+def test_the_drawing_of_steps_has_what_their_columns_leave() -> None:
+    detail = data.detail()
+    for width in (80, 120, 160):
+        table = step_table(detail, replace(LOOK, width=width))
+        room = dict(table.layout(width - 2))[6]
+        assert max(len(row.cells[6].text) for row in table.rows) == room
+        assert table.columns[6].title.startswith("14:01")
+        assert len(table.columns[6].title) <= room
 
 
 # -- texts and filters ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text
 from ultijobs_tui.present.activity import activity_table, activity_text
-from ultijobs_tui.present.backfills import backfill_table, share_of, state_word
+from ultijobs_tui.present.backfills import backfill_panel, backfill_table, share_of, state_word
 from ultijobs_tui.present.database import database_table, facts_of
 from ultijobs_tui.present.finding import exactly, holds
 from ultijobs_tui.present.leases import lease_panel, lease_table, leases_summary
@@ -164,6 +164,19 @@ def test_a_backfill_says_that_it_is_stalled_or_waits() -> None:
     assert [state_word(row) for row in data.backfills()] == [
         "STALLED", "running", "waits: worker", "FAILED", "pending", "completed", "excluded",
     ]  # fmt: skip
+
+
+def test_a_live_pass_shows_how_its_pace_went_since_it_is_looked_at() -> None:
+    row, history = data.backfills()[1], History()
+    assert row.run_id is not None
+    assert "rows/s" not in said(*backfill_panel(row, history, LOOK))
+    for n, rows in enumerate((0, 1_000, 1_500, 1_500, 3_500)):
+        history.add_passes(data.NOW + timedelta(seconds=2 * n), {row.run_id: rows})
+    assert history.pass_rates(row.run_id, 24) == [500, 250, 0, 1_000]
+    assert history.pass_rates(row.run_id, 2) == [375, 500]
+    assert "rows/s ▅▃▁█ · running" in said(*backfill_panel(row, history, LOOK))
+    stopped = replace(row, state=BackfillState.COMPLETED)
+    assert "rows/s" not in said(*backfill_panel(stopped, history, LOOK))
 
 
 def test_backfills_show_their_pace_and_when_they_are_done() -> None:

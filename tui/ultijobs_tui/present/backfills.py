@@ -9,6 +9,7 @@ from typing import Final
 from ultijobs.inspection import BackfillRow, BackfillState
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
+from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import first_line
 from ultijobs_tui.present.finding import holds, nothing_found, unread
@@ -19,6 +20,7 @@ __all__ = ["BACKFILL_SORTS", "STALLED", "backfill_panel", "backfill_table", "bac
 BACKFILL_SORTS: Final = ("trouble", "name", "left", "started")
 STALLED: Final = "X_BACKFILL_STALLED"
 _BAR: Final = 10
+_RATES: Final = 24
 _TONES: Final = {
     BackfillState.PENDING: Tone.WARN,
     BackfillState.RUNNING: Tone.ACCENT,
@@ -155,14 +157,14 @@ def backfills_summary(frame: Frame | None) -> list[str | Span]:
     return parts
 
 
-def backfill_panel(row: BackfillRow | None, look: Look) -> list[Line]:
+def backfill_panel(row: BackfillRow | None, history: History, look: Look) -> list[Line]:
     """The backfill under the cursor: its pass, its declaration, what stopped it, what to press."""
     if row is None:
         return []
     updated = fmt.NEVER if row.updated_at is None else look.since(row.updated_at)
     pace = "" if row.rate is None else f" at {row.rate:g} pages/s"
     return [
-        rule(row.name, state_word(row)),
+        rule(row.name, f"{_pace(row, history, look)}{state_word(row)}"),
         line(
             Span(" pass ", Tone.MUTED), fmt.short_id(row.run_id), Span(" forced" if row.forced else "", Tone.WARN),
             Span("   started ", Tone.MUTED), fmt.clock(row.started_at, now=look.now),
@@ -180,6 +182,14 @@ def backfill_panel(row: BackfillRow | None, look: Look) -> list[Line]:
         _trouble(row),
         _press(row, look),
     ]  # fmt: skip
+
+
+def _pace(row: BackfillRow, history: History, look: Look) -> str:
+    """`rows/s ▂▃▅▆▇ · `, of a live pass that was seen for long enough."""
+    if row.state is not BackfillState.RUNNING or row.run_id is None:
+        return ""
+    rates = history.pass_rates(row.run_id, _RATES if look.wide else _RATES // 2)
+    return f"rows/s {fmt.spark(rates, _RATES)} · " if rates else ""
 
 
 def _trouble(row: BackfillRow) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -9,7 +10,7 @@ from ultijobs.inspection import AttemptRecord, JobDetail, JobRow, JobState, Step
 from ultijobs_tui import format as fmt
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.jobs import stands_since, waits_for
-from ultijobs_tui.present.timeline import Scale, bar
+from ultijobs_tui.present.timeline import Scale, axis, bar
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line, rule
 
 __all__ = ["attempt_table", "error_lines", "retry_line", "run_facts", "run_title", "step_table", "telling_step"]
@@ -20,8 +21,17 @@ _STATUS: Final = {
     StepStatus.WAITING: ("✉ waiting", Tone.MUTED),
     StepStatus.FAILED: ("✗ failed", Tone.BAD),
 }
-_STEP_FIXED: Final = 56
-"""Cells that the columns before the timeline take."""
+_STEP_COLUMNS: Final = (
+    Column("#", 3, align="right"),
+    Column("STEP", 10, 26),
+    Column("STATUS", 12, 24),
+    Column("TRIES", 5, align="right", drop=2),
+    Column("TOOK", 7, align="right"),
+    Column("STARTED", 8, 11, align="right", drop=3),
+)
+_MARGIN: Final = 2
+"""What the cursor takes of a list's width."""
+_LEAST_DRAWN: Final = 12
 
 
 def run_title(row: JobRow, look: Look) -> Line:
@@ -83,22 +93,22 @@ def telling_step(detail: JobDetail) -> str | None:
 
 
 def step_table(detail: JobDetail, look: Look) -> Table:
-    columns = (
-        Column("#", 3, align="right"),
-        Column("STEP", 10, 26),
-        Column("STATUS", 12, 24),
-        Column("TRIES", 5, align="right", drop=2),
-        Column("TOOK", 7, align="right"),
-        Column("STARTED", 8, 11, align="right", drop=3),
-        Column("FROM ENQUEUE TO NOW", 12, grow=True),
-    )
-    scale = Scale(detail.row.created_at, _end(detail, look), max(12, look.width - _STEP_FIXED))
+    """The steps of a run, with a drawing of when each was at work between the enqueue and the end, or now."""
+    empty = line(Span("No steps recorded: ", Tone.MUTED), "this body has no step.run, or none has ended yet.")
+    scale = Scale(detail.row.created_at, _end(detail, look), _LEAST_DRAWN)
+    table = Table((*_STEP_COLUMNS, Column("", _LEAST_DRAWN, grow=True)), _step_rows(detail, scale, look), (empty,))
+    # The drawing has what the other columns leave.
+    scale = replace(scale, width=dict(table.layout(look.width - _MARGIN))[len(_STEP_COLUMNS)])
+    columns = (*_STEP_COLUMNS, Column(axis(scale), _LEAST_DRAWN, grow=True))
+    return Table(columns, _step_rows(detail, scale, look), (empty,))
+
+
+def _step_rows(detail: JobDetail, scale: Scale, look: Look) -> tuple[Row, ...]:
     rows = [_step(step, detail, scale, look) for step in sorted(detail.steps, key=lambda s: s.position)]
     running = detail.row.running_step
     if detail.row.state == JobState.RUNNING and running and all(s.name != running for s in detail.steps):
         rows.append(_executing(running, len(rows) + 1, detail.row, scale, look))
-    empty = line(Span("No steps recorded: ", Tone.MUTED), "this body has no step.run, or none has ended yet.")
-    return Table(columns, tuple(rows), (empty,))
+    return tuple(rows)
 
 
 def _end(detail: JobDetail, look: Look) -> datetime:

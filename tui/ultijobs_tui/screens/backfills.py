@@ -38,6 +38,10 @@ class BackfillsScreen(ListScreen[BackfillRow]):
     def needs(self) -> Needs:
         return Needs(backfills=True)
 
+    def note(self, frame: Frame) -> None:
+        live = [row for row in frame.backfills or () if row.state is BackfillState.RUNNING]
+        self.desk.history.add_passes(frame.as_of, {row.run_id: row.rows for row in live if row.run_id is not None})
+
     def summary(self) -> list[str | Span]:
         return backfills_summary(self.frame)
 
@@ -45,7 +49,7 @@ class BackfillsScreen(ListScreen[BackfillRow]):
         return backfill_table(frame, self.desk.look(), sort=self.sort, find=self.find)
 
     def panel(self) -> list[Line]:
-        return backfill_panel(self.under(), self.desk.look())
+        return backfill_panel(self.under(), self.desk.history, self.desk.look())
 
     def rows(self, frame: Frame) -> Sequence[BackfillRow] | None:
         return frame.backfills
