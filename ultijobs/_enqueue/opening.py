@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 import weakref
@@ -112,12 +111,7 @@ class Opening:
 
     async def _start(self, role: str) -> None:
         driver = self.driver
-        try:
-            await driver.open(role)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                await driver.close()
-            raise
+        await driver.open(role)
         # These speak of the store, so they are every asker's; any other error may be one row's.
         of_all = (DriverUnavailable, SchemaOutdated)
         self._coalescer = Coalescer(driver.enqueue, transient=of_all, lanes=2)

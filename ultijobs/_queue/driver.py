@@ -172,7 +172,8 @@ class Driver(Protocol):
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).
 
-        Raises `SchemaOutdated` for a missing, older or incompatible schema, `DriverUnavailable` when away.
+        Raises `SchemaOutdated` for a missing, older or incompatible schema, `DriverUnavailable` when away; then it
+        has left no connection open.
         """
         ...
 

@@ -131,8 +131,12 @@ class PostgresDriver:
         """See `Driver.open`. It may be opened again after a close."""
         self._place.role = role
         self._make_links()
-        async with self._control.hold() as connection:
-            await check(connection, self._sql.schema)
+        try:
+            async with self._control.hold() as connection:
+                await check(connection, self._sql.schema)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         await self._enqueuer.close()

@@ -120,11 +120,15 @@ async def test_a_wrong_database_or_role_is_told_as_such(pg):
         await driver.close()
 
 
-async def test_opening_checks_the_schema(empty_pg_url):
+async def test_opening_checks_the_schema_and_leaves_no_connection_behind_where_it_does_not_fit(empty_pg_url):
     driver = PostgresDriver(empty_pg_url)
     with pytest.raises(SchemaOutdated, match="version 0"):
         await driver.open()
-    await driver.close()
+    looking = await asyncpg.connect(empty_pg_url)
+    try:
+        await eventually(lambda: looking.fetchval(f"select not exists ({ROLES})"), that="no connection is left")
+    finally:
+        await looking.close()
 
 
 async def test_a_closed_driver_says_so_and_can_be_opened_again(driver, job):
