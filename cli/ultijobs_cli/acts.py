@@ -7,11 +7,11 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ultijobs.errors import CliBadFlag
-from ultijobs.inspection import ActOutcome, Inspector, Plan, Refusal
+from ultijobs.inspection import Action, ActOutcome, Inspector, Plan, Refusal
 from ultijobs_cli import wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.exit_codes import ExitCode, exit_code_of
@@ -71,7 +71,10 @@ async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, re
             outcome = await api.apply(plan, on_progress=tell, stop=stopped)
         finally:
             call.screen.progress("")
-    return _outcome_report(str(plan.action), outcome, refused)
+    report = _outcome_report(str(plan.action), outcome, refused)
+    if plan.inverse is Action.UNDO and outcome.done:
+        return replace(report, hints=[*report.hints, f"ultijobs jobs undo {wording.tail(outcome.activity_id)}"])
+    return report
 
 
 def _outcome_report(action: str, outcome: ActOutcome, before: Sequence[Unknown] = ()) -> Report:

@@ -36,6 +36,7 @@ _TREE: Final[Mapping[str, str | Branch]] = {
             "enqueue": "jobs_enqueue.enqueue",
             "retry": "jobs_act.retry",
             "cancel": "jobs_act.cancel",
+            "undo": "jobs_undo.undo",
             "drain": "jobs_drain.drain",
         },
     ),

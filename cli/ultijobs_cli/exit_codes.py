@@ -37,6 +37,7 @@ _BY_CODE: Final[dict[str, ExitCode]] = {
             errors.StepUnknown.code,
             errors.QueueUnknown.code,
             errors.WorkerUnknown.code,
+            errors.ActUnknown.code,
             errors.BackfillUnknown.code,
             errors.DeclarationUnknown.code,
         ),

@@ -71,6 +71,26 @@ def test_an_unknown_step_is_not_found_and_the_known_ones_are_listed(queue: Cli, 
     assert state(queue, claim.id) == "dead"
 
 
+def test_a_retry_is_undone_by_its_act_and_only_once(queue: Cli, seeds: Seeds) -> None:
+    dead = [seeds.dead(), seeds.dead("mail")]
+    before = queue("jobs", "show", str(dead[1]), "--json").data
+    told = queue("jobs", "retry", *map(str, dead))
+    act = queue("activity", "--json").data["rows"][0]["id"]
+    assert f"ultijobs jobs undo …{act.replace('-', '')[-8:]}" in told.out + told.err
+    seeds.running()
+    assert queue("jobs", "undo", act, "--json").code == 2
+    foreseen = queue("jobs", "undo", act, "--dry-run", "--json")
+    assert (foreseen.code, foreseen.data["matched"], foreseen.codes) == (0, 2, ["X_NOT_UNDOABLE"])
+    undone = queue("jobs", "undo", f"…{act[-8:]}", "--reason", "still down", "--yes", "--json")
+    assert (undone.code, undone.codes) == (1, ["X_NOT_UNDOABLE"])
+    assert undone.data["done"] == [str(dead[1])]
+    after = queue("jobs", "show", str(dead[1]), "--json").data
+    assert {**after, "updated_at": None} == {**before, "updated_at": None}
+    again = queue("jobs", "undo", act, "--yes", "--json")
+    assert (again.code, again.codes) == (1, ["X_NOT_UNDOABLE"])
+    assert queue("jobs", "undo", "abcdef", "--yes", "--json").code == 3
+
+
 def test_a_filter_needs_yes_where_nobody_can_be_asked(queue: Cli, seeds: Seeds) -> None:
     ids = [seeds.dead(), seeds.dead()]
     answer = queue("jobs", "retry", "--where", "state:dead", "--json")

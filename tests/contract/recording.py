@@ -13,6 +13,7 @@ from ultijobs._queue.outbox import OutboxStore
 from ultijobs._queue.retention import RetentionStore
 from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.telemetry import TelemetryStore
+from ultijobs._queue.undoing import UndoStore
 
 Calls = set[str]
 
@@ -25,6 +26,7 @@ STORES: dict[str, type] = {
     "retention": RetentionStore,
     "schedule": ScheduleStore,
     "telemetry": TelemetryStore,
+    "undoing": UndoStore,
 }
 """What a property of a driver offers."""
 

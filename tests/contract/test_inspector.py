@@ -16,6 +16,7 @@ from tests.contract.moves import (
     end,
     put,
     put_and_take,
+    record,
     row,
     step,
     stop,
@@ -29,7 +30,16 @@ from ultijobs._queue.schedule import Arming
 from ultijobs._queue.steps import StepKind, StepStatus
 from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import Count, WaitingOn
-from ultijobs.errors import DeclarationUnknown, DriverUnavailable, FilterInvalid, Invariant, JobUnknown, WorkerUnknown
+from ultijobs.errors import (
+    ActUnknown,
+    DeclarationUnknown,
+    DriverUnavailable,
+    FilterInvalid,
+    Invariant,
+    JobUnknown,
+    NotUndoable,
+    WorkerUnknown,
+)
 from ultijobs.inspection import ANY, Action, Inspector, PlanOptions, StuckKind, Target, parse_where
 
 STOPPED = tuple(s for s in JobState if s not in LIVE)
@@ -677,11 +687,72 @@ async def test_a_plan_for_a_tenant_reaches_no_other(harness: Harness, inspector:
 
 async def test_a_cancel_of_what_never_started_can_be_undone(harness: Harness, inspector: Inspector) -> None:
     waiting = await put(harness)
-    assert (await inspector.plan(Action.CANCEL, [waiting])).inverse is Action.RETRY
+    assert (await inspector.plan(Action.CANCEL, [waiting])).inverse is Action.UNDO
     running = await put_and_take(harness, queue="other")
     plan = await inspector.plan(Action.CANCEL, [running.id])
     assert plan.inverse is None
     assert any("running" in warning for warning in plan.warnings)
+
+
+async def test_a_retry_is_undone_by_its_id_and_says_of_each_job_why_not(harness: Harness, inspector: Inspector) -> None:
+    ids = [await stop(harness, JobState.DEAD) for _ in range(3)]
+    before = await row(harness, ids[2])
+    act = (await inspector.apply(await inspector.plan(Action.RETRY, ids))).activity_id
+    claimed = await take_one(harness, limit=1)
+    await harness.advance(SECOND)
+    plan = await inspector.plan(Action.UNDO, str(act), PlanOptions(reason="still down"))
+    assert (plan.matched, plan.samples, plan.queues) == (Count(3), tuple(ids), {"default": 3})
+    assert plan.equivalent == f"ultijobs jobs undo {act} --reason 'still down'"
+    assert [(refusal.id, refusal.code) for refusal in plan.refused] == [(claimed.id, "X_NOT_UNDOABLE")]
+    outcome = await inspector.apply(plan)
+    assert (outcome.done, outcome.matched) == (tuple(ids[1:]), 3)
+    assert [refusal.fix for refusal in outcome.refused] == [f"ultijobs jobs show {claimed.id}"]
+    seen = await row(harness, ids[2])
+    assert seen == replace(before, updated_at=seen.updated_at)
+    told = (await inspector.activity())[0]
+    assert (told.action, told.target, told.done, told.refused) == ("undo", f"act:{act}", 2, 1)
+    again = await inspector.plan(Action.UNDO, act.hex)
+    assert again.warnings == ("2 of its 3 jobs were acted on again since; an act can be taken back for a day",)
+    assert await inspector.find_act(act.hex[-8:]) == act
+
+
+async def test_what_has_an_opposite_is_not_undone_by_its_id_and_what_is_not_there_is_unknown(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await put(harness, queue="mail")
+    act = (await inspector.apply(await inspector.plan(Action.PAUSE, "mail"))).activity_id
+    with pytest.raises(NotUndoable) as raised:
+        await inspector.plan(Action.UNDO, str(act))
+    assert raised.value.fix == "ultijobs queues resume mail"
+    for unknown in (str(new_id()), "pizza"):
+        with pytest.raises(ActUnknown):
+            await inspector.plan(Action.UNDO, unknown)
+        with pytest.raises(ActUnknown):
+            await inspector.find_act(unknown if unknown == "pizza" else "abcdef")
+
+
+async def test_a_retry_that_drops_steps_has_no_inverse(harness: Harness, inspector: Inspector) -> None:
+    claimed = await put_and_take(harness)
+    await record(harness, step(claimed, "load"))
+    await end(harness, claimed, Outcome.DEAD)
+    assert (await inspector.plan(Action.RETRY, [claimed.id])).inverse is Action.UNDO
+    assert (await inspector.plan(Action.RETRY, [claimed.id], PlanOptions(from_step="load"))).inverse is None
+
+
+async def test_a_pause_that_is_ended_comes_back_with_its_reason_and_what_was_left_of_it(
+    harness: Harness, inspector: Inspector
+) -> None:
+    half = timedelta(minutes=30)
+    await inspector.apply(await inspector.plan(Action.PAUSE, "mail", PlanOptions(reason="down", duration=2 * half)))
+    await harness.advance(half)
+    plan = await inspector.plan(Action.RESUME, "mail")
+    await inspector.apply(plan)
+    assert plan.inverse_options == PlanOptions(reason="down", duration=half)
+    assert plan.inverse is not None
+    await inspector.apply(await inspector.plan(plan.inverse, "mail", plan.inverse_options))
+    (queue,) = [q for q in await inspector.queues() if q.queue == "mail"]
+    assert (queue.state, queue.pause_reason) == ("paused", "down")
+    assert queue.resume_at == await inspector.now() + half
 
 
 async def test_pausing_and_resuming_a_queue_is_written_down(harness: Harness, inspector: Inspector) -> None:
@@ -715,6 +786,7 @@ async def test_a_queue_that_nothing_names_can_be_paused_with_a_warning(inspector
 async def test_a_worker_is_told_to_drain_and_to_go_on(harness: Harness, inspector: Inspector) -> None:
     told = beat("w-1")
     await harness.driver.beat(told)
+    assert (await inspector.plan(Action.RESUME_WORKER, "w-1")).inverse is None
     plan = await inspector.plan(Action.DRAIN_WORKER, "w-1")
     assert plan.inverse is Action.RESUME_WORKER
     assert (await inspector.apply(plan)).matched == 1

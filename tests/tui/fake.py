@@ -79,6 +79,8 @@ class FakeSource:
     hangs: bool = False
     apply_hangs: bool = False
     refused: tuple[Refusal, ...] = ()
+    stays: tuple[Refusal, ...] = ()
+    """What an undo refuses."""
     matched: Count | None = None
     fetched: list[Needs] = field(default_factory=list)
     planned: list[tuple[Action, Target, PlanOptions]] = field(default_factory=list)
@@ -148,7 +150,7 @@ class FakeSource:
         elif not isinstance(target, Target):
             target = Target(ids=tuple(target))
         self.planned.append((action, target, options))
-        one = target.queue or target.worker or target.task or target.backfill
+        one = target.queue or target.worker or target.task or target.backfill or target.act
         forecast = None if target.backfill is None else data.forecast(target.backfill, action)
         matched = self.matched or (Count(len(target.ids)) if target.ids else Count(1 if one else 3_902))
         if forecast is not None and forecast.refusals:
@@ -166,7 +168,7 @@ class FakeSource:
             queues={"billing": matched.value} if jobs else {target.queue or "": 51_201},
             tenants=41 if jobs and matched.value > 1 else 0,
             samples=samples,
-            refused=self.refused,
+            refused=self.stays if action is Action.UNDO else self.refused,
             reruns=("charge",) if action is Action.RETRY else (),
             replays=("load", "reserve") if action is Action.RETRY else (),
             warnings=("queue billing is paused: they wait until it is resumed",) if action is Action.RETRY else (),
@@ -182,6 +184,8 @@ class FakeSource:
         while self.apply_hangs and not stop():
             on_progress(500, plan.matched.value)
             await asyncio.sleep(0.01)
+        if plan.action is Action.UNDO:
+            return ActOutcome(1, (data.uid(1),), (), (), data.uid(9_999))
         named = plan.target.queue or plan.target.worker or plan.target.task or plan.target.backfill
         done = () if named else plan.target.ids or plan.samples
         return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)

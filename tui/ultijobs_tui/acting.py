@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ultijobs.errors import UltijobsError
 from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target
 from ultijobs_tui import format as fmt
 from ultijobs_tui.desk import Intent
-from ultijobs_tui.frame import Needs, PageAsk
 from ultijobs_tui.link import explain
 from ultijobs_tui.screens.plan import Applied, PlanDialog
 from ultijobs_tui.table import Tone
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Acting"]
 
 _PLAN_SECONDS = 10.0
-_UNDONE = 100
-"""Up to so many cancelled jobs are kept to be brought back."""
+_AT_ONCE = 500
+"""Up to so many jobs an undo asks nobody, and takes one batch."""
 _DONE = {
     Action.RETRY: "retried",
     Action.CANCEL: "cancelled",
@@ -34,6 +34,7 @@ _DONE = {
     Action.DRAIN_QUEUE: "moved",
     Action.OUTBOX_RETRY: "staged again",
     Action.RUN_TASK: "enqueued",
+    Action.UNDO: "undone:",
 }
 
 _VERBS = {
@@ -45,12 +46,13 @@ _VERBS = {
 
 
 class Acting:
-    """One act at a time. `undoable` is the inverse of the last one, where there is one."""
+    """One act at a time. `undoable` is the inverse of the last one; where there is none, `stays` says why."""
 
     def __init__(self, app: Cockpit) -> None:
         self._app = app
         self.busy = False
         self.undoable: Intent | None = None
+        self.stays = ""
 
     async def run(self, intent: Intent) -> None:
         """From the intent to the result line; an error is told, never raised."""
@@ -76,7 +78,7 @@ class Acting:
             app.say(f"{intent.title}: {why}", Tone.WARN)
             return
         app.say("")
-        if intent.undo:
+        if intent.undo and plan.matched.value <= _AT_ONCE:
             await self._tell(intent, Applied(plan, await self._at_once(plan)))
             return
         if intent.note:
@@ -99,38 +101,40 @@ class Acting:
     async def _tell(self, intent: Intent, applied: Applied) -> None:
         plan, outcome = applied.plan, applied.outcome
         bad = bool(outcome.failed) or (bool(outcome.refused) and not outcome.done)
-        if plan.target.queue is not None or plan.target.worker is not None:
-            self.undoable = _undo(plan)
-        elif plan.action is Action.CANCEL:
-            self.undoable = await self._undo_cancel(outcome)
-        elif intent.undo:
-            self.undoable = None
-        back = " (ctrl+z brings back)" if plan.action is Action.CANCEL and self.undoable is not None else ""
-        self._app.say(summary(plan, outcome) + back, Tone.BAD if bad else Tone.GOOD)
+        if plan.action in {Action.RETRY, Action.CANCEL}:
+            self.undoable = await self._undo_jobs(plan, outcome)
+        elif intent.undo or (outcome.matched and plan.inverse is not None) or plan.options.exit:
+            self.undoable, self.stays = _undo(plan), ""
+        of_jobs = plan.action in {Action.RETRY, Action.CANCEL} and self.undoable is not None
+        self._app.say(summary(plan, outcome) + (" (ctrl+z undo)" if of_jobs else ""), Tone.BAD if bad else Tone.GOOD)
         self._app.acted(plan, outcome)
         if intent.follow and outcome.done:
             self._app.follow(outcome.done[0], plan)
 
-    async def _undo_cancel(self, outcome: ActOutcome) -> Intent | None:
-        """What never started is brought back as it was; what had started would not be the same again."""
-        if not 0 < len(outcome.done) <= _UNDONE:
+    async def _undo_jobs(self, plan: Plan, outcome: ActOutcome) -> Intent | None:
+        """Offered for what can be what it was; a failure to find that out takes nothing from what was done."""
+        self.stays = ""
+        target = Target(act=outcome.activity_id)
+        try:
+            async with asyncio.timeout(_PLAN_SECONDS):
+                back = await self._app.source.plan(Action.UNDO, target, PlanOptions())
+        except (UltijobsError, TimeoutError) as error:
+            self.stays = explain(error)
             return None
-        ask = PageAsk(f"id:{','.join(job.hex for job in outcome.done)}", limit=_UNDONE)
-        async with asyncio.timeout(_PLAN_SECONDS):
-            page = (await self._app.source.fetch(Needs(page=ask))).page
-        untouched = tuple(row.id for row in page.rows if row.lease_no == 0) if page is not None else ()
-        if not untouched:
-            return None
-        title = f"UNDO: bring back {len(untouched)} cancelled job{'' if len(untouched) == 1 else 's'}"
-        return Intent(Action.RETRY, untouched, title, undo=True)
+        jobs = f"job{'' if back.matched.value == 1 else 's'}"
+        if back.matched.value > len(back.refused):
+            return Intent(Action.UNDO, target, f"UNDO: {plan.action} of {fmt.count(back.matched)} {jobs}", undo=True)
+        self.stays = back.refused[0].cause if back.refused else ""
+        return None
 
 
 def _undo(plan: Plan) -> Intent | None:
-    """The inverse of what was applied; none for a worker that was told to exit."""
+    """The inverse of what was applied to a queue or a worker; none for a worker that was told to exit."""
     if plan.inverse is None or plan.options.exit:
         return None
     target = Target(queue=plan.target.queue, worker=plan.target.worker)
-    return Intent(plan.inverse, target, f"UNDO: {_VERBS[plan.inverse]} {_named(plan)}", undo=True)
+    title = f"UNDO: {_VERBS[plan.inverse]} {_named(plan)}"
+    return Intent(plan.inverse, target, title, plan.inverse_options, undo=True)
 
 
 def _named(plan: Plan) -> str:

@@ -152,7 +152,7 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
         "undo",
         ("ctrl+z",),
         "Undo",
-        "the last pause, resume or drain, or the cancel of what never started",
+        "the last pause, resume, drain, retry or cancel, if nothing has come of it",
         "act",
         writes=True,
     ),

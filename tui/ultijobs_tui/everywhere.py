@@ -17,6 +17,7 @@ __all__ = ["Everywhere"]
 
 _MINUTE: Final = timedelta(minutes=1)
 _NOTHING_EARLIER: Final = "nothing earlier is kept"
+_INVERSES: Final = "pauses, drains, resumes, retries and cancels can be, and the last was or is none"
 _NOTHING_LATER: Final = "this is the last moment"
 
 
@@ -59,11 +60,11 @@ class Everywhere:
         self._app.poke()
 
     def _undo(self) -> None:
-        undoable = self._app.acting.undoable
-        if undoable is None:
-            self._app.say("nothing to undo: only a pause, a drain or a resume can be", Tone.WARN)
+        acting = self._app.acting
+        if acting.undoable is None:
+            self._app.say(f"nothing to undo: {acting.stays or _INVERSES}", Tone.WARN)
         else:
-            self._app.act(undoable)
+            self._app.act(acting.undoable)
 
     def _tenant(self) -> None:
         app = self._app

@@ -32,6 +32,7 @@ from ultijobs._queue.schedule import ScheduleStore
 from ultijobs._queue.steps import AttemptRecord, StepAnswer, StepRecord, StepWrite
 from ultijobs._queue.telemetry import TelemetryStore
 from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
+from ultijobs._queue.undoing import UndoStore
 from ultijobs._queue.views import (
     ActivityEntry,
     ActivityRow,
@@ -168,6 +169,8 @@ class Driver(Protocol):
     def retention(self) -> RetentionStore: ...
     @property
     def telemetry(self) -> TelemetryStore: ...
+    @property
+    def undoing(self) -> UndoStore: ...
 
     async def open(self, role: str = "app") -> None:
         """Connects and checks the schema; `role` is told to the server (`ultijobs-<role>`).
@@ -246,11 +249,11 @@ class Driver(Protocol):
         ...
 
     async def cancel(
-        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
+        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None, act: UUID | None = None
     ) -> list[ActResult]:
         """Live rows become `cancelled` at once; a running one is fenced and its worker told.
 
-        A slot of the fleet that it held is kept for its body until `let_go`.
+        A slot of the fleet that it held is kept for its body until `let_go`. `act` as in `RequeueAsk`.
         """
         ...
 
@@ -281,7 +284,7 @@ class Driver(Protocol):
         ...
 
     async def housekeep(self) -> None:
-        """Makes history's days ahead and forgets workers long gone; cheap, safe at any time."""
+        """Makes history's days ahead, and forgets workers long gone and acts of more than a day ago; cheap, safe."""
         ...
 
     def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:

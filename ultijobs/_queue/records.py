@@ -101,6 +101,8 @@ class RequeueAsk:
     only_step: str | None = None
     allow_done: bool = False
     tenant: str | None = None
+    act: UUID | None = None
+    """The row of the activity table under which what was found is kept, to be taken back; None keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)

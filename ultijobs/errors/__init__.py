@@ -21,6 +21,7 @@ UltijobsError
 ├── JobUnknown                   X_JOB_UNKNOWN
 ├── JobNotCancellable            X_JOB_NOT_CANCELLABLE
 ├── JobNotRetryable              X_JOB_NOT_RETRYABLE
+├── NotUndoable                  X_NOT_UNDOABLE
 ├── JobMoved                     X_JOB_MOVED
 ├── JobNotMovable                X_JOB_NOT_MOVABLE
 ├── JobTimeout                   X_JOB_TIMEOUT
@@ -41,6 +42,7 @@ UltijobsError
 ├── MoveRefused                  X_MOVE_REFUSED
 ├── WorkerUnknown                X_WORKER_UNKNOWN
 ├── OutboxConflict               X_OUTBOX_CONFLICT
+├── ActUnknown                   X_ACT_UNKNOWN
 ├── OutboxNoTx                   X_OUTBOX_NO_TX
 ├── BackfillPending              X_BACKFILL_PENDING
 ├── BackfillApplied              X_BACKFILL_APPLIED
@@ -103,11 +105,13 @@ from ultijobs.errors.jobs import (
     JobSlotLost,
     JobTimeout,
     JobUnknown,
+    NotUndoable,
     RunCodeChanged,
     StepDuplicate,
     StepUnknown,
 )
 from ultijobs.errors.operations import (
+    ActUnknown,
     AppUnusable,
     CliBadFlag,
     CliUnexpected,
@@ -131,6 +135,7 @@ from ultijobs.errors.services import (
 __all__ = [
     "CATALOGUE",
     "Aborted",
+    "ActUnknown",
     "ActionJobUnbridged",
     "AppAmbiguous",
     "AppUnusable",
@@ -168,6 +173,7 @@ __all__ = [
     "MetricsUnavailable",
     "MoveRefused",
     "NotImplementedYet",
+    "NotUndoable",
     "OutboxConflict",
     "OutboxNoTx",
     "Overloaded",

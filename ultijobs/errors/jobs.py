@@ -20,6 +20,7 @@ __all__ = [
     "JobSlotLost",
     "JobTimeout",
     "JobUnknown",
+    "NotUndoable",
     "RunCodeChanged",
     "StepDuplicate",
     "StepUnknown",
@@ -67,6 +68,14 @@ class JobNotRetryable(UltijobsError):
     code = "X_JOB_NOT_RETRYABLE"
     title = "Only a stopped job can be retried"
     default_fix = "ultijobs jobs ls --where state:dead"
+
+
+class NotUndoable(UltijobsError):
+    """The act cannot be taken back."""
+
+    code = "X_NOT_UNDOABLE"
+    title = "The act cannot be taken back"
+    default_fix = "ultijobs activity"
 
 
 class JobMoved(UltijobsError):

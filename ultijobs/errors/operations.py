@@ -5,6 +5,7 @@ from __future__ import annotations
 from ultijobs.errors.base import UltijobsError
 
 __all__ = [
+    "ActUnknown",
     "AppUnusable",
     "CliBadFlag",
     "CliUnexpected",
@@ -44,6 +45,14 @@ class WorkerUnknown(UltijobsError):
     code = "X_WORKER_UNKNOWN"
     title = "There is no such worker"
     default_fix = "ultijobs workers ls"
+
+
+class ActUnknown(UltijobsError):
+    """There is no such act in the activity table."""
+
+    code = "X_ACT_UNKNOWN"
+    title = "There is no such act in the activity table"
+    default_fix = "ultijobs activity"
 
 
 class MoveRefused(UltijobsError):

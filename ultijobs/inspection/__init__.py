@@ -54,6 +54,7 @@ from ultijobs.inspection.pruned import Expired, KeptRow, PruneOutcome
 from ultijobs.inspection.runs import RunResult, TaskRun
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 from ultijobs.inspection.starting import Condition, Forecast
+from ultijobs.inspection.undoing import undone_by
 
 __all__ = [
     "ALARMING",
@@ -138,5 +139,6 @@ __all__ = [
     "parse_duration",
     "parse_where",
     "remaining_of",
+    "undone_by",
     "whither",
 ]

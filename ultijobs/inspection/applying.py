@@ -11,6 +11,7 @@ from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ActResult, RequeueAsk
 from ultijobs._queue.telling import WorkerOrder
 from ultijobs._queue.views import ActivityEntry
+from ultijobs._queue.where import ANY
 from ultijobs.errors import Invariant, UltijobsError
 from ultijobs.inspection.commands import target_text
 from ultijobs.inspection.models import Action, ActOutcome, Plan, Refusal
@@ -66,8 +67,8 @@ async def apply_plan(
     activity = await driver.open_activity(_entry(plan, actor))
     tally = _Tally()
     try:
-        if plan.action in JOB_ACTIONS:
-            await _each(driver, plan, tally, lambda ids: _act(driver, plan, ids), on_progress, stop)
+        if plan.action in JOB_ACTIONS or plan.action is Action.UNDO:
+            await _each(driver, plan, tally, lambda ids: _act(driver, plan, ids, activity), on_progress, stop)
         elif plan.action is Action.DRAIN_QUEUE:
             await _move(driver, plan, actor, tally, on_progress, stop)
         elif plan.forecast is not None:
@@ -169,7 +170,7 @@ async def _each(
 async def _batches(driver: Driver, plan: Plan) -> AsyncGenerator[list[UUID]]:
     left = plan.options.limit
     size = plan.options.batch
-    if plan.target.where is None:
+    if plan.target.where is None and plan.target.act is None:
         ids = list(plan.target.ids[:left])
         for at in range(0, len(ids), size):
             yield ids[at : at + size]
@@ -177,7 +178,7 @@ async def _batches(driver: Driver, plan: Plan) -> AsyncGenerator[list[UUID]]:
     after: UUID | None = None
     while left is None or left > 0:
         wanted = size if left is None else min(size, left)
-        page = await driver.inspect.targets(plan.target.where, as_of=plan.as_of, after=after, limit=wanted)
+        page = await _page(driver, plan, after, wanted)
         if not page:
             return
         yield page
@@ -185,11 +186,19 @@ async def _batches(driver: Driver, plan: Plan) -> AsyncGenerator[list[UUID]]:
         left = None if left is None else left - len(page)
 
 
-async def _act(driver: Driver, plan: Plan, ids: Sequence[UUID]) -> list[ActResult]:
+async def _page(driver: Driver, plan: Plan, after: UUID | None, limit: int) -> list[UUID]:
+    if plan.target.act is not None:
+        return await driver.undoing.jobs(plan.target.act, after=after, limit=limit)
+    return await driver.inspect.targets(plan.target.where or ANY, as_of=plan.as_of, after=after, limit=limit)
+
+
+async def _act(driver: Driver, plan: Plan, ids: Sequence[UUID], activity: UUID) -> list[ActResult]:
     options = plan.options
     tenant = options.tenant or (plan.target.where.tenant if plan.target.where is not None else None)
+    if plan.target.act is not None:
+        return await driver.undoing.undo(plan.target.act, ids, tenant=tenant)
     if plan.action is Action.CANCEL:
-        return await driver.cancel(ids, reason=options.reason, tenant=tenant)
+        return await driver.cancel(ids, reason=options.reason, tenant=tenant, act=activity)
     return await driver.requeue(
         RequeueAsk(
             tuple(ids),
@@ -197,6 +206,7 @@ async def _act(driver: Driver, plan: Plan, ids: Sequence[UUID]) -> list[ActResul
             only_step=options.only_step,
             allow_done=options.allow_done,
             tenant=tenant,
+            act=activity,
         )
     )
 

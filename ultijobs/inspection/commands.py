@@ -19,9 +19,8 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
     """One line for a shell, with every value quoted."""
     match action:
         case Action.PAUSE:
-            words = ["queues", "pause", target.queue or "", *_flag("--reason", options.reason)]
-            if options.duration is not None:
-                words += ["--for", _durations.render(options.duration)]
+            lasts = None if options.duration is None else _durations.render(options.duration)
+            words = ["queues", "pause", target.queue or "", *_flag("--reason", options.reason), *_flag("--for", lasts)]
         case Action.RESUME:
             words = ["queues", "resume", target.queue or ""]
         case Action.DRAIN_WORKER:
@@ -39,6 +38,9 @@ def equivalent(action: Action, target: Target, options: PlanOptions, as_of: date
                 *([*again, *_flag("--tenant", options.tenant)] if target.ids else ["tasks", "run", target.task or ""]),
                 *_flag("--reason", options.reason),
             ]
+        case Action.UNDO:
+            words = ["jobs", "undo", str(target.act), *_flag("--tenant", options.tenant)]
+            words += [*_share(options), *_flag("--reason", options.reason)]
         case Action.RETRY | Action.CANCEL:
             words = ["jobs", str(action), *_jobs(action, target, options, as_of)]
     return shlex.join(["ultijobs", *words])
@@ -56,6 +58,7 @@ def target_text(target: Target) -> str:
         ("worker", target.worker),
         ("task", target.task),
         ("backfill", target.backfill),
+        ("act", None if target.act is None else str(target.act)),
     )
     return next((f"{kind}:{name}" for kind, name in named if name is not None), "")
 
@@ -73,22 +76,20 @@ def _jobs(action: Action, target: Target, options: PlanOptions, as_of: datetime)
     if action is Action.RETRY:
         words += _flag("--from-step", options.from_step) + _flag("--only-step", options.only_step)
         words += ["--done"] if options.allow_done else []
-    if options.limit is not None:
-        words += ["--limit", str(options.limit)]
-    if options.pause:
-        words += ["--pace", f"{options.batch}/{_durations.render(options.pause)}"]
-    return words + _flag("--reason", options.reason)
+    return [*words, *_share(options), *_flag("--reason", options.reason)]
 
 
 def _moved(target: Target, options: PlanOptions, as_of: datetime) -> list[str]:
     words = ["--where", _text(target.where or Where())] if target.queue is None else ["--queue", target.queue]
     words += ["--to", options.to or "", *([] if options.to_schema == "public" else ["--to-schema", options.to_schema])]
     words += [*_flag("--tenant", options.tenant), "--as-of", instant(as_of)]
-    if options.limit is not None:
-        words += ["--limit", str(options.limit)]
-    if options.pause:
-        words += ["--pace", f"{options.batch}/{_durations.render(options.pause)}"]
-    return words + _flag("--reason", options.reason)
+    return [*words, *_share(options), *_flag("--reason", options.reason)]
+
+
+def _share(options: PlanOptions) -> list[str]:
+    """How many of them, and how fast."""
+    pace = f"{options.batch}/{_durations.render(options.pause)}" if options.pause else None
+    return [*_flag("--limit", None if options.limit is None else str(options.limit)), *_flag("--pace", pace)]
 
 
 def _text(where: Where) -> str:

@@ -34,7 +34,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import ANY, Field, Where
-from ultijobs.errors import Invariant, JobUnknown
+from ultijobs.errors import ActUnknown, Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
 from ultijobs.inspection.examined import Examined
@@ -60,6 +60,7 @@ from ultijobs.inspection.redaction import patterns_of, redact, redact_output
 from ultijobs.inspection.references import only, tail_of, too_short, whole_id
 from ultijobs.inspection.scheduled import Scheduled
 from ultijobs.inspection.staged import MOST_ROWS, Staged
+from ultijobs.inspection.undoing import find_act
 from ultijobs.inspection.why import Gates, explain, lapsed
 
 __all__ = ["Inspector"]
@@ -155,6 +156,19 @@ class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
             raise JobUnknown(f"there is no job {ref!r:.100}", fix=fix)
         return only(ref, found)
 
+    async def find_act(self, ref: str) -> UUID:
+        """The act that `ref` means: a full id, or an unambiguous tail among the newest thousand.
+
+        Raises `ActUnknown`, and `Invariant` for a tail that several share. Whether a full id exists, its plan says.
+        """
+        whole, tail = whole_id(ref), tail_of(ref)
+        if whole is not None:
+            return whole
+        found = [] if tail is None else await find_act(self._driver, tail)
+        if not found:
+            raise ActUnknown(f"there is no act {ref!r:.100}")
+        return only(ref, found)
+
     async def job(self, id: UUID, *, tenant: str | None = None, with_input: bool = False) -> JobDetail:
         """One job with its steps, attempts and the delays still to come. Raises `JobUnknown`.
 
@@ -238,9 +252,10 @@ class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
     async def plan(
         self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None
     ) -> Plan:
-        """What an act would do; nothing is changed. A text is a filter, a queue or a worker, by the kind of act.
+        """What an act would do; nothing is changed. A text is a filter, a queue, a worker or an act, by the kind.
 
-        Raises `FilterInvalid` for an empty filter, `Invariant` for a target that does not fit, `WorkerUnknown`.
+        Raises `FilterInvalid` for an empty filter, `Invariant` for a target that does not fit, `WorkerUnknown`,
+        `QueueUnknown`, `ActUnknown`, and `NotUndoable` for an act of which nothing can be taken back.
         """
         chosen = options or PlanOptions()
         return await make_plan(self._driver, action, target_of(action, target, chosen), chosen)

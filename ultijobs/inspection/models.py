@@ -138,13 +138,15 @@ class Action(StrEnum):
     """A new pass although one has completed."""
     OUTBOX_RETRY = "outbox-retry"
     """Stages again what was set aside; its ids are those of outbox rows."""
+    UNDO = "undo"
+    """Takes a retry or a cancel back, as far as nothing has come of it."""
     RUN_TASK = "run-task"
     """Planned and applied where the application's code is: it alone knows the jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an act is for: exactly one of a filter, ids, a queue, a worker, a backfill, a task."""
+    """What an act is for: exactly one of a filter, ids, a queue, a worker, a backfill, a task, an act."""
 
     where: Where | None = None
     text: str | None = None
@@ -154,6 +156,8 @@ class Target:
     worker: str | None = None
     backfill: str | None = None
     task: str | None = None
+    act: UUID | None = None
+    """A row of the activity table, to be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,9 @@ class Plan:
     equivalent: str
     """The command that does the same."""
     inverse: Action | None = None
+    """The action that takes it back, where there is one."""
+    inverse_options: PlanOptions = field(default_factory=PlanOptions)
+    """What the inverse has to say again: the reason and the rest of a pause that is ended."""
     forecast: Forecast | None = None
     """Of a backfill that would be started: what a pass would touch, and what must hold for one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Final
 from uuid import UUID
@@ -22,6 +22,7 @@ from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
 from ultijobs.inspection.outbox import staged_plan
 from ultijobs.inspection.refusals import Reviewed, review
 from ultijobs.inspection.starting import Forecast, foresee
+from ultijobs.inspection.undoing import act_id, undo_plan
 
 __all__ = ["BACKFILL_ACTIONS", "JOB_ACTIONS", "backfill_plan", "make_plan", "target_of"]
 
@@ -30,7 +31,9 @@ BACKFILL_ACTIONS: Final = frozenset({Action.START_BACKFILL, Action.FORCE_BACKFIL
 _QUEUE_ACTIONS: Final = frozenset({Action.PAUSE, Action.RESUME})
 _OF_QUEUES: Final = _QUEUE_ACTIONS | {Action.DRAIN_QUEUE}
 _SAMPLES: Final = 3
+_A_SECOND: Final = timedelta(seconds=1)
 _CAP: Final = 10_000
+_ELSEWHERE: Final = {Action.UNDO: undo_plan, Action.OUTBOX_RETRY: staged_plan, Action.DRAIN_QUEUE: move_plan}
 _DEFAULT_STATES: Final = {
     Action.RETRY: ("dead", "failed"),
     Action.CANCEL: ("ready", "delayed", "running", "suspended"),
@@ -45,7 +48,7 @@ _INVERSE: Final = {
 
 
 def target_of(action: Action, given: Target | str | Sequence[UUID], options: PlanOptions) -> Target:
-    """What `given` means for `action`: a text is a filter, a queue, a worker or a backfill by the kind of act.
+    """What `given` means for `action`: a text is a filter, a queue, a worker, a backfill or an act's id by its kind.
 
     An empty filter is refused with `FilterInvalid`. A filter that names no state gets the states that the act is for,
     so that what it matches is what it can change.
@@ -65,6 +68,8 @@ def target_of(action: Action, given: Target | str | Sequence[UUID], options: Pla
 
 
 def _named(action: Action, name: str) -> Target:
+    if action is Action.UNDO:
+        return Target(act=act_id(name))
     if action in _OF_QUEUES:
         return Target(queue=name)
     return Target(backfill=name) if action in BACKFILL_ACTIONS else Target(worker=name)
@@ -75,12 +80,10 @@ async def make_plan(driver: Driver, action: Action, target: Target, options: Pla
     as_of = options.as_of or await driver.inspect.now()
     if options.from_step is not None and options.only_step is not None:
         raise Invariant("from_step and only_step exclude each other", fix="give one of them")
-    if action is Action.OUTBOX_RETRY:
-        return await staged_plan(driver, target, options, as_of)
+    if action in _ELSEWHERE:
+        return await _ELSEWHERE[action](driver, target, options, as_of)
     if action in JOB_ACTIONS:
         return await _jobs_plan(driver, action, target, options, as_of)
-    if action is Action.DRAIN_QUEUE:
-        return await move_plan(driver, target, options, as_of)
     if action in _QUEUE_ACTIONS:
         return await _queue_plan(driver, action, target, options, as_of)
     if action in BACKFILL_ACTIONS:
@@ -140,7 +143,7 @@ async def _jobs_plan(driver: Driver, action: Action, target: Target, options: Pl
         replays=reviewed.replays,
         warnings=await _warnings(driver, action, rows, reviewed),
         equivalent=equivalent(action, target, options, as_of),
-        inverse=_job_inverse(action, rows.values()),
+        inverse=_job_inverse(action, rows.values(), drops=bool(options.from_step or options.only_step)),
     )
 
 
@@ -152,10 +155,11 @@ async def _rows(driver: Driver, ids: Sequence[UUID], tenant: str | None) -> Mapp
     return {row.id: row for row in page.rows}
 
 
-def _job_inverse(action: Action, rows: Iterable[JobRow]) -> Action | None:
+def _job_inverse(action: Action, rows: Iterable[JobRow], *, drops: bool) -> Action | None:
+    """A step record that was dropped is gone, and what had started would not be the same again."""
     if action is Action.RETRY:
-        return Action.CANCEL
-    return Action.RETRY if all(row.started_at is None for row in rows) else None
+        return None if drops else Action.UNDO
+    return Action.UNDO if all(row.lease_no == 0 for row in rows) else None
 
 
 async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow], reviewed: Reviewed) -> tuple[str, ...]:
@@ -208,7 +212,14 @@ async def _queue_plan(driver: Driver, action: Action, target: Target, options: P
         warnings=tuple(warnings),
         equivalent=equivalent(action, target, options, as_of),
         inverse=_INVERSE[action] if changes else None,
+        inverse_options=_pause_again(row, as_of) if action is Action.RESUME and row is not None else PlanOptions(),
     )
+
+
+def _pause_again(row: QueueRow, as_of: datetime) -> PlanOptions:
+    """The pause that is ended, as it would have gone on."""
+    left = None if row.resume_at is None else max(row.resume_at - as_of, _A_SECOND)
+    return PlanOptions(reason=row.pause_reason, duration=left)
 
 
 def _waiting(row: QueueRow | None) -> int:
@@ -220,6 +231,7 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
     told = [w for w in workers if w.worker_id == target.worker and not w.ended]
     if not told:
         raise WorkerUnknown(f"no live worker is called {target.worker!r:.100}", fix="ultijobs workers ls")
+    changes = any(w.state in {"draining", "drained"} for w in told) is (action is Action.RESUME_WORKER)
     running = sum(w.running for w in told)
     flying = "1 job is in flight there" if running == 1 else f"{running} jobs are in flight there"
     warnings = (flying,) if running and action is Action.DRAIN_WORKER else ()
@@ -237,7 +249,7 @@ async def _worker_plan(driver: Driver, action: Action, target: Target, options: 
         replays=(),
         warnings=warnings,
         equivalent=equivalent(action, target, options, as_of),
-        inverse=None if options.exit else _INVERSE[action],
+        inverse=_INVERSE[action] if changes and not options.exit else None,
     )
 
 
@@ -250,27 +262,26 @@ def _check(action: Action, target: Target) -> None:
         target.queue is not None,
         target.worker is not None,
         target.backfill is not None,
+        target.act is not None,
     ]
     if sum(given) != 1:
-        raise Invariant(f"{action} needs exactly one target", fix="give a filter, ids, a queue, a worker or a backfill")
+        raise Invariant(
+            f"{action} needs exactly one target", fix="give a filter, ids, a queue, a worker, a backfill or an act"
+        )
     if target.where is not None and not target.where.terms:
         raise FilterInvalid(
             f"an empty filter would {action} everything",
             fix=f"name what is meant, such as --where state:{_DEFAULT_STATES.get(action, ('ready',))[0]}",
             meta={"position": 0},
         )
-    wheres, ids, queues, workers, backfills = given
-    if action is Action.DRAIN_QUEUE:
-        fits, kind = wheres or queues, "a queue"
-    elif action is Action.OUTBOX_RETRY:
-        fits, kind = ids, "outbox rows"
-    elif action in _QUEUE_ACTIONS:
-        fits, kind = queues, "a queue"
-    elif action in JOB_ACTIONS:
-        fits, kind = wheres or ids, "jobs"
-    elif action in BACKFILL_ACTIONS:
-        fits, kind = backfills, "a backfill"
-    else:
-        fits, kind = workers, "a worker"
+    wheres, ids, queues, workers, backfills, acts = given
+    fits, kind = {
+        Action.DRAIN_QUEUE: (wheres or queues, "a queue"),
+        Action.OUTBOX_RETRY: (ids, "outbox rows"),
+        Action.UNDO: (acts, "an act"),
+        **dict.fromkeys(_QUEUE_ACTIONS, (queues, "a queue")),
+        **dict.fromkeys(JOB_ACTIONS, (wheres or ids, "jobs")),
+        **dict.fromkeys(BACKFILL_ACTIONS, (backfills, "a backfill")),
+    }.get(action, (workers, "a worker"))
     if not fits:
         raise Invariant(f"{action} acts on {kind}", fix=f"give {kind}")

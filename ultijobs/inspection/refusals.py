@@ -11,7 +11,15 @@ from ultijobs._queue.records import LIVE, ActResult, UniqueMode
 from ultijobs._queue.steps import StepRecord, StepStatus
 from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
-from ultijobs.errors import JobDuplicate, JobMoved, JobNotCancellable, JobNotRetryable, JobUnknown, StepUnknown
+from ultijobs.errors import (
+    JobDuplicate,
+    JobMoved,
+    JobNotCancellable,
+    JobNotRetryable,
+    JobUnknown,
+    NotUndoable,
+    StepUnknown,
+)
 from ultijobs.inspection.models import Action, PlanOptions, Refusal
 
 __all__ = ["Reviewed", "refusal_of", "review"]
@@ -39,6 +47,8 @@ def refusal_of(result: ActResult) -> Refusal:
         fix = _show(result.id)
     elif result.code == JobMoved.code:
         fix = _elsewhere(result.id)
+    elif result.code == NotUndoable.code:
+        fix = _show(result.id)
     return Refusal(result.id, result.code or "X_ERROR", result.cause or "it was refused", fix)
 
 

@@ -11,7 +11,7 @@ from ultijobs._queue.records import ActResult, JobState, Outcome, RequeueAsk
 from ultijobs._queue.steps import StepRecord, StepStatus
 from ultijobs._queue.telling import SignalKind
 from ultijobs.errors import Invariant
-from ultijobs.memory._rows import Row
+from ultijobs.memory._rows import Found, Row
 from ultijobs.memory._steps import drop_step, steps_of
 from ultijobs.memory._store import Store
 
@@ -27,9 +27,11 @@ def requeue(store: Store, ask: RequeueAsk) -> list[ActResult]:
     return [_requeue(store, job_id, ask, now) for job_id in ask.ids]
 
 
-def cancel(store: Store, ids: Sequence[UUID], reason: str | None, tenant: str | None) -> list[ActResult]:
+def cancel(
+    store: Store, ids: Sequence[UUID], reason: str | None, tenant: str | None, act: UUID | None
+) -> list[ActResult]:
     now = store.now()
-    return [_cancel(store, job_id, reason, tenant, now) for job_id in ids]
+    return [_cancel(store, job_id, reason, tenant, now, act) for job_id in ids]
 
 
 def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResult:
@@ -50,7 +52,7 @@ def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResul
         names = [step.name for step in known]
         listed = ", ".join(names) if names else "none"
         return _refused(id, "X_STEP_UNKNOWN", f"run {row.run_id} has no step {named!r}; it has: {listed}", known=names)
-    twin = _twin_in_the_way(store, row)
+    twin = store.twin_in_the_way(row)
     if twin is not None:
         state = twin.shown_state(now)
         return _refused(
@@ -63,17 +65,12 @@ def _requeue(store: Store, id: UUID, ask: RequeueAsk, now: datetime) -> ActResul
     if named is not None:
         _drop_steps(store, row, known, named, only=ask.only_step is not None)
     _drop_over(store, row, now)
+    store.found.pop(id, None)
+    if ask.act is not None:
+        dropped = len(known) - len(steps_of(store, row.run_id))
+        store.found[id] = Found.of(row, "retry", ask.act, now, dropped=dropped)
     _start_over(store, row, now)
     return ActResult(id, done=True)
-
-
-def _twin_in_the_way(store: Store, row: Row) -> Row | None:
-    if row.key is None:
-        return None
-    twins = store.live_twins(row.key, besides=row.id)
-    if row.unique == "rerun":
-        return next(iter(twins), None)
-    return next((twin for twin in twins if twin.key_held), None)
 
 
 def _drop_steps(store: Store, row: Row, known: list[StepRecord], named: str, *, only: bool) -> None:
@@ -103,7 +100,9 @@ def _start_over(store: Store, row: Row, now: datetime) -> None:
     store.signals.send(SignalKind.QUEUE, row.queue)
 
 
-def _cancel(store: Store, id: UUID, reason: str | None, tenant: str | None, now: datetime) -> ActResult:
+def _cancel(
+    store: Store, id: UUID, reason: str | None, tenant: str | None, now: datetime, act: UUID | None
+) -> ActResult:
     row = _visible(store, id, tenant)
     if row is None:
         return _unknown(id)
@@ -112,6 +111,8 @@ def _cancel(store: Store, id: UUID, reason: str | None, tenant: str | None, now:
         return _refused(id, "X_JOB_NOT_CANCELLABLE", cause, state=row.state)
     if row.moves:
         return _refused(id, "X_JOB_MOVED", f"job {id} is {row.cancel_reason}: finish that move, and cancel it there")
+    if act is not None:
+        store.found[id] = Found.of(row, "cancel", act, now)
     if row.lease_until is not None:
         store.slots.keep(row, row.lease_until)
         store.record_attempt(row, Outcome.CANCELLED, now, worker_id=row.worker_id, error=reason)

@@ -26,6 +26,7 @@ from ultijobs.memory._retention import MemoryRetention
 from ultijobs.memory._schedule import MemorySchedule
 from ultijobs.memory._store import Store
 from ultijobs.memory._telemetry import MemoryTelemetry
+from ultijobs.memory._undoing import MemoryUndo
 
 __all__ = ["MemoryDriver"]
 
@@ -48,6 +49,7 @@ class MemoryDriver:
         self._backfills = MemoryBackfills(self._store)
         self._retention = MemoryRetention(self._store, self._outbox, self._schedule)
         self._telemetry = MemoryTelemetry(self._store)
+        self._undoing = MemoryUndo(self._store)
 
     @property
     def url(self) -> str:
@@ -88,6 +90,10 @@ class MemoryDriver:
     @property
     def telemetry(self) -> MemoryTelemetry:
         return self._telemetry
+
+    @property
+    def undoing(self) -> MemoryUndo:
+        return self._undoing
 
     async def open(self, role: str = "app") -> None:
         """Nothing to connect to; any number of times, for any role."""
@@ -154,10 +160,10 @@ class MemoryDriver:
             return _acts.requeue(self._store, ask)
 
     async def cancel(
-        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
+        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None, act: UUID | None = None
     ) -> list[ActResult]:
         with self._store.lock:
-            return _acts.cancel(self._store, ids, reason, tenant)
+            return _acts.cancel(self._store, ids, reason, tenant, act)
 
     async def let_go(self, slots: Sequence[HeldSlot]) -> list[bool]:
         with self._store.lock:
@@ -199,6 +205,7 @@ class MemoryDriver:
     async def housekeep(self) -> None:
         with self._store.lock:
             _operations.forget_workers(self._store)
+            self._undoing.forget()
 
     def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:
         return self._store.signals.subscribed(on_signal)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from ultijobs._queue.claims import Progress
@@ -12,10 +13,23 @@ from ultijobs._queue.events import EventRow
 from ultijobs._queue.records import JobState, UniqueMode
 from ultijobs._queue.telling import WorkerBeat, WorkerOrder
 
-__all__ = ["LIVE_STATES", "Key", "Pause", "Row", "StoredEvent", "Worker", "gone"]
+__all__ = ["LIVE_STATES", "Found", "Key", "Pause", "Row", "StoredEvent", "Worker", "gone"]
 
 Key: TypeAlias = tuple[str, str, str]
 
+_CHANGED = (
+    "state",
+    "attempt",
+    "key_held",
+    "run_at",
+    "due_at",
+    "started_at",
+    "finished_at",
+    "worker_id",
+    "stop_reason",
+    "cancel_reason",
+    "progress",
+)
 LIVE_STATES = frozenset({"ready", "running", "suspended"})
 """Stored states of a live row; `delayed` is derived from `run_at`."""
 
@@ -99,6 +113,22 @@ class Row:
         self.lease_until = None
         self.running_step = None
         self.abandoned = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a retry or a cancel found of a job before it changed it."""
+
+    act: UUID
+    kind: Literal["retry", "cancel"]
+    at: datetime
+    dropped: int
+    lease_no: int
+    before: Mapping[str, object]
+
+    @classmethod
+    def of(cls, row: Row, kind: Literal["retry", "cancel"], act: UUID, at: datetime, *, dropped: int = 0) -> Found:
+        return cls(act, kind, at, dropped, row.lease_no, {name: getattr(row, name) for name in _CHANGED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ultijobs._queue.records import JobState, Outcome
 from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.telling import CatalogEntry, SignalKind
 from ultijobs._queue.views import ActivityRow
-from ultijobs.memory._rows import Key, Pause, Row, StoredEvent, Worker, gone
+from ultijobs.memory._rows import Found, Key, Pause, Row, StoredEvent, Worker, gone
 from ultijobs.memory._signals import Signals
 from ultijobs.memory._slots import Slots
 from ultijobs.memory._waiting import Waiting
@@ -45,6 +45,8 @@ class Store:
     workers: dict[UUID, Worker] = field(default_factory=dict[UUID, Worker])
     catalog: dict[tuple[str, str], CatalogEntry] = field(default_factory=dict[tuple[str, str], CatalogEntry])
     activity: dict[UUID, ActivityRow] = field(default_factory=dict[UUID, ActivityRow])
+    found: dict[UUID, Found] = field(default_factory=dict[UUID, Found])
+    """By job, what the last act on it found."""
     lease_no: int = 0
     signals: Signals = field(default_factory=Signals)
     slots: Slots = field(default_factory=Slots)
@@ -82,14 +84,17 @@ class Store:
         row.release()
         self.slot_freed(row)
         if state in {JobState.DONE, JobState.CANCELLED}:
-            del self.jobs[row.id]
-            self.done[row.id] = row
-            if row.key is not None:
-                ids = self.by_key[row.key]
-                ids.discard(row.id)
-                if not ids:
-                    del self.by_key[row.key]
+            self.shelve(row)
         self.free_twins(row.id, now)
+
+    def shelve(self, row: Row) -> None:
+        """Files a row among what is history."""
+        self.jobs.pop(row.id, None)
+        self.done[row.id] = row
+        if row.key is not None and row.id in self.by_key.get(row.key, ()):
+            self.by_key[row.key].discard(row.id)
+            if not self.by_key[row.key]:
+                del self.by_key[row.key]
 
     def forget(self, row: Row) -> None:
         """Removes an ended row with the steps and attempts of its run."""
@@ -132,6 +137,15 @@ class Store:
             (row for twin in self.by_key.get(key, ()) if twin != besides and (row := self.jobs[twin]).live),
             key=lambda row: row.id,
         )
+
+    def twin_in_the_way(self, row: Row) -> Row | None:
+        """The live row that keeps `row`, which is not live, from being so again."""
+        if row.key is None:
+            return None
+        twins = self.live_twins(row.key, besides=row.id)
+        if row.unique == "rerun":
+            return next(iter(twins), None)
+        return next((twin for twin in twins if twin.key_held), None)
 
     # -- attempts and pauses ---------------------------------------------------------------------------
     def record_attempt(

@@ -11,6 +11,7 @@ from ultijobs.errors import JobMoved, JobNotCancellable, JobUnknown
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
 from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.undo_rows import FOUND, KEPT, OVER
 
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
@@ -31,7 +32,7 @@ _CHANGED: Final = {
 }
 _MOVED: Final = ", ".join(_CHANGED.get(name.strip(), f"d.{name.strip()}") for name in STORED.split(","))
 
-# $1 ids, sorted; $2 reason; $3 tenant or null
+# $1 ids, sorted; $2 reason; $3 tenant or null; $4 the act, or null
 CANCEL: Final = f"""\
 with u as materialized (
   select x.id from unnest($1::uuid[]) t(id) cross join lateral (
@@ -39,6 +40,10 @@ with u as materialized (
      where j.id = t.id and j.state in ('ready', 'running', 'suspended') and ($3::text is null or j.tenant_id = $3::text)
        and j.cancel_reason is null for no key update) x),
 d as (delete from {{schema}}.x_jobs j where j.id = any(array(select u.id from u)) returning j.*),
+kept as (
+  insert into {{schema}}.x_undo ({KEPT})
+  select {FOUND.format(act="$4::uuid", kind="cancel", dropped="0", row="d")} from d where $4::uuid is not null
+  {OVER}),
 moved as (insert into {{schema}}.x_jobs_done ({STORED}) select {_MOVED} from d returning id),
 tried as (
   insert into {{schema}}.x_job_attempts (run_id, job_id, lease_no, attempt, worker_id, outcome, started_at, ended_at,
@@ -65,11 +70,11 @@ select j.id, j.state, false from {schema}.x_jobs_done j where j.id = any($1::uui
 
 
 async def cancel(
-    links: Links, sql: Sql, ids: Sequence[UUID], reason: str | None, tenant: str | None
+    links: Links, sql: Sql, ids: Sequence[UUID], reason: str | None, tenant: str | None, act: UUID | None
 ) -> list[ActResult]:
     """See `Driver.cancel`. A row that is refused is not touched at all."""
     async with links.transaction() as connection:
-        rows = await connection.fetch(sql(CANCEL), sorted(set(ids)), reason, tenant, timeout=_LIMIT)
+        rows = await connection.fetch(sql(CANCEL), sorted(set(ids)), reason, tenant, act, timeout=_LIMIT)
         done = {row["id"] for row in rows}
         states = await states_of(connection, sql, [id for id in ids if id not in done], tenant)  # noqa: A001 - the field
     return [_answer(id, done, states) for id in ids]  # noqa: A001 - as above

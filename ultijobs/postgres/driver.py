@@ -13,7 +13,7 @@ from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
 from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import ActivityEntry
-from ultijobs.postgres import activity, catalog, filing, history, queues, workers
+from ultijobs.postgres import activity, catalog, filing, history, queues, undoing, workers
 from ultijobs.postgres.attention import attention
 from ultijobs.postgres.backfills import PostgresBackfills
 from ultijobs.postgres.cancel import cancel
@@ -38,6 +38,7 @@ from ultijobs.postgres.sql import Sql
 from ultijobs.postgres.steps import load_steps, record_steps
 from ultijobs.postgres.tables import Tables
 from ultijobs.postgres.telemetry import PostgresTelemetry
+from ultijobs.postgres.undoing import PostgresUndo
 
 __all__ = ["PostgresDriver"]
 
@@ -76,6 +77,7 @@ class PostgresDriver:
         self._backfills = PostgresBackfills(self._control, self._reads, self._sql)
         self._retention = PostgresRetention(self._upkeep, self._control, self._sql)
         self._telemetry = PostgresTelemetry(self._control, self._sql)
+        self._undoing = PostgresUndo(self._control, self._reads, self._sql)
         self._tables = Tables(self._place)
 
     @property
@@ -121,6 +123,10 @@ class PostgresDriver:
     @property
     def telemetry(self) -> PostgresTelemetry:
         return self._telemetry
+
+    @property
+    def undoing(self) -> PostgresUndo:
+        return self._undoing
 
     @property
     def tables(self) -> Tables:
@@ -198,9 +204,9 @@ class PostgresDriver:
         return await requeue(self._control, self._sql, ask)
 
     async def cancel(
-        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None
+        self, ids: Sequence[UUID], *, reason: str | None = None, tenant: str | None = None, act: UUID | None = None
     ) -> list[ActResult]:
-        return await cancel(self._control, self._sql, ids, reason, tenant)
+        return await cancel(self._control, self._sql, ids, reason, tenant, act)
 
     async def let_go(self, slots: Sequence[HeldSlot]) -> list[bool]:
         return await let_go(self._control, self._sql, slots)
@@ -234,6 +240,7 @@ class PostgresDriver:
         await history.make_days_ahead(self._control, self._sql)
         await workers.forget(self._control, self._sql)
         await self._schedule.forget_leaders()
+        await undoing.forget(self._control, self._sql)
 
     # -- hints and transactions ------------------------------------------------------------------------
     def subscribe(self, on_signal: Callable[[Signal], None]) -> AbstractAsyncContextManager[None]:

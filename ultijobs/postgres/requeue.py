@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -21,11 +22,26 @@ from ultijobs.errors import (
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import STORED
 from ultijobs.postgres.sql import Sql
+from ultijobs.postgres.undo_rows import FOUND, KEPT, OVER
 
 if TYPE_CHECKING:
     from asyncpg import Connection, Record
 
-__all__ = ["BACK", "DROP_FROM", "DROP_ONE", "DROP_OVER", "LOCK", "LOCK_HISTORY", "NAMES", "TELL", "TWINS", "requeue"]
+__all__ = [
+    "BACK",
+    "DROP_FROM",
+    "DROP_ONE",
+    "DROP_OVER",
+    "FORGET",
+    "LOCK",
+    "LOCK_HISTORY",
+    "NAMES",
+    "REMEMBER",
+    "REMEMBER_HISTORY",
+    "TELL",
+    "TWINS",
+    "requeue",
+]
 
 _LIMIT: Final = 10.0
 _TRIES: Final = 3
@@ -49,6 +65,21 @@ select {_WANTED}, true as history from unnest($1::uuid[]) t(id) cross join later
   select j.* from {{schema}}.x_jobs_done j where j.id = t.id and ($2::text is null or j.tenant_id = $2::text)
     for update) x"""
 
+# $1 ids; $2 the act; $3 how many step records each has lost
+REMEMBER: Final = f"""\
+insert into {{schema}}.x_undo ({KEPT})
+select {FOUND.format(act="$2::uuid", kind="retry", dropped="t.dropped", row="j")}
+  from unnest($1::uuid[], $3::int[]) t(id, dropped) join {{schema}}.x_jobs j on j.id = t.id
+{OVER}"""
+
+REMEMBER_HISTORY: Final = f"""\
+insert into {{schema}}.x_undo ({KEPT})
+select {FOUND.format(act="$2::uuid", kind="retry", dropped="t.dropped", row="j")}
+  from unnest($1::uuid[], $3::int[]) t(id, dropped) join {{schema}}.x_jobs_done j on j.id = t.id
+{OVER}"""
+
+FORGET: Final = "delete from {schema}.x_undo where job_id = any($1::uuid[])"
+
 # One branch for each index of keys. A row that has let go of its key is no twin, except in the mode rerun.
 TWINS: Final = """\
 select t.id, x.id as twin, x.state from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::boolean[])
@@ -70,14 +101,17 @@ select t.id, x.id as twin, x.state from unnest($1::uuid[], $2::text[], $3::text[
 DROP_FROM: Final = """\
 delete from {schema}.x_job_steps s using {schema}.x_job_steps first
  where first.run_id = any($1::uuid[]) and first.name = $2::text and s.run_id = first.run_id
-   and (s.started_at, s.position) >= (first.started_at, first.position)"""
+   and (s.started_at, s.position) >= (first.started_at, first.position)
+returning s.run_id"""
 
 # A wait whose deadline is over would end the run at once; it starts over.
 DROP_OVER: Final = """\
 delete from {schema}.x_job_steps
- where run_id = any($1::uuid[]) and status = 'waiting' and wake_at <= now()"""
+ where run_id = any($1::uuid[]) and status = 'waiting' and wake_at <= now()
+returning run_id"""
 
-DROP_ONE: Final = "delete from {schema}.x_job_steps where run_id = any($1::uuid[]) and name = $2::text"
+DROP_ONE: Final = """\
+delete from {schema}.x_job_steps where run_id = any($1::uuid[]) and name = $2::text returning run_id"""
 
 NAMES: Final = """\
 select x.run_id, x.name from unnest($1::uuid[]) t(run_id) cross join lateral (
@@ -145,16 +179,32 @@ def _may(row: Record, ask: RequeueAsk) -> bool:
 
 async def _start_over(connection: Connection[Record], sql: Sql, rows: Sequence[Record], ask: RequeueAsk) -> None:
     runs = [row["run_id"] for row in rows]
+    dropped: list[Record] = []
     if ask.from_step is not None:
-        await connection.execute(sql(DROP_FROM), runs, ask.from_step, timeout=_LIMIT)
+        dropped += await connection.fetch(sql(DROP_FROM), runs, ask.from_step, timeout=_LIMIT)
     elif ask.only_step is not None:
-        await connection.execute(sql(DROP_ONE), runs, ask.only_step, timeout=_LIMIT)
-    await connection.execute(sql(DROP_OVER), runs, timeout=_LIMIT)
+        dropped += await connection.fetch(sql(DROP_ONE), runs, ask.only_step, timeout=_LIMIT)
+    dropped += await connection.fetch(sql(DROP_OVER), runs, timeout=_LIMIT)
+    await _remember(connection, sql, rows, ask.act, Counter(record["run_id"] for record in dropped))
     history = [row["id"] for row in rows if row["history"]]
     if history:
         await connection.fetch(sql(BACK), history, timeout=_LIMIT)
     await connection.fetch(sql(AGAIN), [row["id"] for row in rows], timeout=_LIMIT)
     await connection.fetch(sql(TELL), sorted({row["queue"] for row in rows}), timeout=_LIMIT)
+
+
+async def _remember(
+    connection: Connection[Record], sql: Sql, rows: Sequence[Record], act: UUID | None, dropped: Mapping[UUID, int]
+) -> None:
+    """Keeps what the rows are before they change. What an earlier act found of them is worthless from here on."""
+    if act is None:
+        await connection.execute(sql(FORGET), [row["id"] for row in rows], timeout=_LIMIT)
+        return
+    for statement, wanted in ((REMEMBER, False), (REMEMBER_HISTORY, True)):
+        found = [row for row in rows if row["history"] is wanted]
+        if found:
+            lost = [dropped[row["run_id"]] for row in found]
+            await connection.execute(sql(statement), [row["id"] for row in found], act, lost, timeout=_LIMIT)
 
 
 async def _without_step(

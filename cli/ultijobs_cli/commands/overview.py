@@ -174,6 +174,7 @@ async def activity(
                     Column[ActivityRow]("REFUSED", lambda row: _number(row.refused), rank=2, right=True),
                     Column[ActivityRow]("FAILED", lambda row: _number(row.failed), rank=2, right=True),
                     Column[ActivityRow]("REASON", lambda row: row.reason or "", rank=1, wide=True),
+                    Column[ActivityRow]("ID", lambda row: wording.tail(row.id), rank=1),
                 ],
                 empty="nobody has acted yet",
             )

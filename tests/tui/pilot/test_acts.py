@@ -125,19 +125,42 @@ async def test_a_cancel_of_what_never_started_is_taken_back_and_of_what_did_is_n
         await driver.press("X")
         await driver.dialog()
         await driver.press("tab", "enter")
-        await driver.sees("cancelled 1", "ctrl+z brings back")
+        await driver.sees("cancelled 1", "ctrl+z undo")
         await driver.press("ctrl+z")
         await driver.until(lambda: len(source.applied) == 2)
-        assert (source.applied[1].action, source.applied[1].target.ids) == (Action.RETRY, (data.uid(1),))
+        assert (source.applied[1].action, source.applied[1].target.act) == (Action.UNDO, data.uid(9_999))
+        await driver.sees("undone: 1")
         await driver.press("ctrl+z")
         await driver.sees("nothing to undo")
-        source.page = JobPage([replace(data.job(1), lease_no=2)], None, data.NOW)
+        source.stays = (Refusal(data.uid(1), "X_NOT_UNDOABLE", "job 1 had started before it was cancelled"),)
         await driver.press("X")
         await driver.dialog()
         await driver.press("tab", "enter")
         await driver.until(lambda: len(source.applied) == 3)
         await driver.press("ctrl+z")
-        await driver.sees("nothing to undo")
+        await driver.sees("nothing to undo: job 1 had started before it was cancelled")
+
+
+async def test_a_retry_is_taken_back_by_its_act_and_from_a_step_it_says_why_not() -> None:
+    source = FakeSource(page=JobPage([data.dead_job(1)], None, data.NOW))
+    async with driving(source, Settings(view="jobs")) as driver:
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("r")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.sees("retried 1", "ctrl+z undo")
+        await driver.press("ctrl+z")
+        await driver.until(lambda: len(driver.source.applied) == 2)
+        assert (driver.source.applied[1].action, driver.source.applied[1].target.act) == (Action.UNDO, data.uid(9_999))
+        assert driver.source.applied[1].equivalent == f"ultijobs jobs undo {data.uid(9_999)}"
+        why = "job 1 lost a step record to the retry, and they are not kept"
+        driver.source.stays = (Refusal(data.uid(1), "X_NOT_UNDOABLE", why),)
+        await driver.press("r")
+        await driver.dialog()
+        await driver.press("tab", "enter")
+        await driver.until(lambda: len(driver.source.applied) == 3)
+        await driver.press("ctrl+z")
+        await driver.sees(f"nothing to undo: {why}")
 
 
 async def test_a_dialog_tells_how_many_of_the_marked_jobs_the_list_does_not_show() -> None:

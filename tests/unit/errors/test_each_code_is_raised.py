@@ -470,6 +470,18 @@ async def a_worker_that_is_not_there(request):
     return await raised_by(Inspector(MemoryDriver()).plan(Action.DRAIN_WORKER, "w-1"))
 
 
+@trigger(errors.ActUnknown)
+async def an_act_that_is_not_there(request):
+    return await raised_by(Inspector(MemoryDriver()).plan(Action.UNDO, str(new_id())))
+
+
+@trigger(errors.NotUndoable)
+async def the_undo_of_a_pause_by_its_id(request):
+    inspector = Inspector(MemoryDriver())
+    paused = await inspector.apply(await inspector.plan(Action.PAUSE, "mail"))
+    return await raised_by(inspector.plan(Action.UNDO, str(paused.activity_id)))
+
+
 async def hopeless(input: Order) -> None:
     raise Terminal("never")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
-from ultijobs.inspection import ActivityRow
+from ultijobs.inspection import ActivityRow, undone_by
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.look import Look
@@ -15,6 +16,12 @@ from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell,
 
 __all__ = ["activity_panel", "activity_summary", "activity_table", "activity_text"]
 
+_OPPOSITE: Final = {
+    "pause": "resume",
+    "resume": "pause",
+    "drain-worker": "resume",
+    "resume-worker": "drain",
+}
 _LONG_OPEN_MS: Final = 60_000
 
 
@@ -28,6 +35,7 @@ def activity_table(frame: Frame, look: Look, *, find: str = "") -> Table:
         Column("WHERE · WHICH", 14, grow=True),
         Column("REASON", 8, 24, drop=2),
         Column("RESULT", 14, 24 if look.wide else 16),
+        Column("UNDO", 8, 9, drop=4),
     )
     rows = frame.activity
     if rows is None:
@@ -36,7 +44,22 @@ def activity_table(frame: Frame, look: Look, *, find: str = "") -> Table:
     if (said := nothing_found(columns, find, rows if not shown else (), "act")) is not None:
         return said
     empty = line("Nobody has acted yet. Pauses, retries, cancels and drains are listed here, from every surface.")
-    return Table(columns, tuple(_row(row, look) for row in shown), (empty,))
+    stale = _overtaken(rows)
+    return Table(columns, tuple(_row(row, look, stale=row.id in stale) for row in shown), (empty,))
+
+
+def _overtaken(rows: Sequence[ActivityRow]) -> set[UUID]:
+    """Acts that a later one of these undid, or that a later one on the same queue or worker made history."""
+    stale: set[UUID] = set()
+    later: set[str] = set()
+    for row in rows:
+        if not row.done:
+            continue
+        if row.target in later or f"act:{row.id}" in later:
+            stale.add(row.id)
+        if row.target.startswith(("queue:", "worker:", "act:")):
+            later.add(row.target)
+    return stale
 
 
 def _fields(row: ActivityRow) -> dict[str, str | None]:
@@ -50,7 +73,7 @@ def _fields(row: ActivityRow) -> dict[str, str | None]:
     }
 
 
-def _row(row: ActivityRow, look: Look) -> Row:
+def _row(row: ActivityRow, look: Look, *, stale: bool) -> Row:
     return Row(
         str(row.id),
         (
@@ -61,6 +84,7 @@ def _row(row: ActivityRow, look: Look) -> Row:
             cell(row.target),
             cell(row.reason or fmt.NEVER, None if row.reason else Tone.MUTED),
             _result(row, look),
+            _undo(row, look, stale=stale),
         ),
     )
 
@@ -84,6 +108,14 @@ def _result(row: ActivityRow, look: Look) -> Cell:
     if refused:
         return cell(f"✓ {done:,}, {refused:,} refused", Tone.WARN)
     return cell(f"✓ {done:,} of {row.matched or done:,}", Tone.GOOD if done else Tone.MUTED)
+
+
+def _undo(row: ActivityRow, look: Look, *, stale: bool) -> Cell:
+    """What takes it back: the key of the screen where the queue or the worker is, or the command in the panel."""
+    if stale or undone_by(row, look.now) is None:
+        return cell(fmt.NEVER, Tone.MUTED)
+    opposite = _OPPOSITE.get(row.action)
+    return cell("jobs undo" if opposite is None else f"{look.key(opposite)} {opposite}", Tone.KEY)
 
 
 def activity_summary(rows: Sequence[ActivityRow] | None) -> list[str | Span]:
@@ -110,6 +142,8 @@ def activity_panel(row: ActivityRow | None, look: Look, width: int) -> list[Line
         ),
         line(Span(" reason ", Tone.MUTED), row.reason or "none was given"),
     ]  # fmt: skip
+    if (back := undone_by(row, look.now)) is not None:
+        lines += command_lines(back, width, label="undo")
     if row.equivalent:
         lines += command_lines(row.equivalent, width)
         lines.append(line(Span(" press ", Tone.MUTED), Span(look.key("open"), Tone.KEY), " whole   ",

@@ -21,7 +21,7 @@ _PAGE: Final = 100
 
 class ActivityScreen(PagedScreen[ActivityRow]):
     VIEW = "activity"
-    PANEL_ROWS = 8
+    PANEL_ROWS = 9
     BINDINGS = bindings_of("activity")
     CLI = "ultijobs activity"
     NOUN = "act"

@@ -319,6 +319,29 @@ create table {schema}.x_activity (
 );
 create index x_activity_at on {schema}.x_activity (at);
 
+-- What the last retry or cancel of a job found, so that it can be taken back until something has come of it.
+create table {schema}.x_undo (
+  job_id        uuid primary key,
+  act           uuid not null,
+  kind          text collate "C" not null,
+  at            timestamptz not null default now(),
+  dropped       int  not null default 0,
+  lease_no      bigint not null,
+  state         text collate "C" not null,
+  attempt       int  not null,
+  key_held      boolean not null,
+  run_at        timestamptz not null,
+  due_at        timestamptz not null,
+  started_at    timestamptz,
+  finished_at   timestamptz,
+  worker_id     text collate "C",
+  stop_reason   text collate "C",
+  cancel_reason text,
+  progress      json
+);
+create index x_undo_act on {schema}.x_undo (act, job_id);
+create index x_undo_at on {schema}.x_undo (at);
+
 -- History's days are made and dropped by functions that the migrating role owns, so that a worker needs no DDL rights.
 create function {schema}.x_history_ahead(days int) returns int
 language plpgsql security definer set search_path = pg_catalog as $ultijobs$
