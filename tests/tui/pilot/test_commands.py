@@ -27,7 +27,7 @@ async def typed(driver: Driver, text: str) -> None:
 async def test_a_job_a_queue_and_a_filter_open_where_they_are_named() -> None:
     async with driving() as driver:
         await typed(driver, f"job {data.uid(1).hex[-8:]}")
-        await driver.sees("FROM ENQUEUE TO NOW")
+        await driver.sees("recorded")
         await typed(driver, "queue mail")
         await driver.sees("RUN/CAP")
         await driver.until(lambda: driver.grid.cursor.key == "mail")

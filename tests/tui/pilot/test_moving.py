@@ -118,7 +118,7 @@ async def test_an_empty_list_repeats_the_filter() -> None:
 
 async def test_a_deep_link_opens_the_job() -> None:
     async with driving(settings=Settings(job=data.uid(1).hex[-8:])) as driver:
-        await driver.sees("charge_invoice", "FROM ENQUEUE TO NOW")
+        await driver.sees("charge_invoice", "recorded")
 
 
 async def test_a_deep_link_to_nothing_says_so_and_leaves_incident() -> None:
@@ -181,7 +181,7 @@ async def test_w_goes_to_the_queue_that_keeps_a_job_and_to_the_twin_before_it() 
         await driver.sees("RUN/CAP")
         await driver.until(lambda: driver.grid.cursor.key == "billing")
         await driver.press("left_square_bracket", "j", "w")
-        await driver.sees("FROM ENQUEUE TO NOW")
+        await driver.sees("recorded")
         await driver.press("escape", "j", "w")
         await driver.sees("nobody holds it: it waits for delay")
 
