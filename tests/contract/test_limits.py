@@ -14,6 +14,7 @@ from tests.contract.moves import LEASE, SECOND, end, job, put, renew, retry, row
 from ultijobs._queue.claims import Allowance, Beat, ClaimAsk, ClaimedJob, HeldSlot
 from ultijobs._queue.lanes import lane_of
 from ultijobs._queue.records import Outcome
+from ultijobs._queue.where import ANY
 
 CAPS = {"charge": 2}
 
@@ -209,6 +210,27 @@ async def test_rows_in_the_lane_of_a_name_that_has_no_cap_any_more_are_filed_bac
     assert await harness.driver.file(["default"], ["charge"], {}) == 3
     claimed = await claim(harness, "charge", "refund")
     assert sorted(one.lane for one in claimed) == ["", "", "t:acme"]
+
+
+async def test_rows_of_tenants_are_filed_into_their_lanes_in_queues_that_tell_them_apart(harness: Harness) -> None:
+    for tenant in ("acme", None):
+        for lane in ("", "n:charge"):
+            await put(harness, tenant_id=tenant, lane=lane)
+        await put(harness, "unknown", tenant_id=tenant)
+        await put(harness, queue="bulk", tenant_id=tenant)
+    assert await harness.driver.file(["default", "bulk"], ["charge"], CAPS, ["default"]) == 6
+    assert await harness.driver.file(["default", "bulk"], ["charge"], CAPS, ["default"]) == 0
+    rows = (await harness.driver.inspect.jobs(ANY)).rows
+    assert sorted((row.queue, row.name, row.tenant_id or "", row.lane) for row in rows) == [
+        ("bulk", "charge", "", "n:charge"),
+        ("bulk", "charge", "acme", "n:charge"),
+        ("default", "charge", "", "n:charge"),
+        ("default", "charge", "", "n:charge"),
+        ("default", "charge", "acme", "n:charge,t:acme"),
+        ("default", "charge", "acme", "n:charge,t:acme"),
+        ("default", "unknown", "", ""),
+        ("default", "unknown", "acme", "t:acme"),
+    ]
 
 
 async def test_what_may_be_held_back_is_no_time_to_wake_at(harness: Harness) -> None:

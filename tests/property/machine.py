@@ -142,10 +142,17 @@ class Agreement(RuleBasedStateMachine):
         queues = dict.fromkeys(QUEUES, limit)
         self.take(ClaimAsk("w-2", queues, NAMES, limit, LEASE, caps=caps, tenants=tenants))
 
-    @rule(queues=st.sampled_from([QUEUES, QUEUES[:1]]), names=st.sampled_from([NAMES, NAMES[:1]]), caps=all_caps)
-    def file(self, queues: tuple[str, ...], names: tuple[str, ...], caps: dict[str, int]) -> None:
+    @rule(
+        queues=st.sampled_from([QUEUES, QUEUES[:1]]),
+        names=st.sampled_from([NAMES, NAMES[:1]]),
+        caps=all_caps,
+        apart=st.sampled_from([QUEUES, QUEUES[:1], ()]),
+    )
+    def file(
+        self, queues: tuple[str, ...], names: tuple[str, ...], caps: dict[str, int], apart: tuple[str, ...]
+    ) -> None:
         known = {name: cap for name, cap in caps.items() if name in names}
-        self.both(lambda side: side.driver.file(queues, names, known))
+        self.both(lambda side: side.driver.file(queues, names, known, apart))
 
     @rule(outcomes=st.lists(st.tuples(st.sampled_from(list(Outcome)), seconds), min_size=1, max_size=3))
     def claim_and_settle(self, outcomes: list[tuple[Outcome, timedelta]]) -> None:

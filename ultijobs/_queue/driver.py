@@ -231,11 +231,13 @@ class Driver(Protocol):
         """
         ...
 
-    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+    async def file(
+        self, queues: Sequence[str], names: Sequence[str], caps: Collection[str], apart: Collection[str] = ()
+    ) -> int:
         """Moves waiting rows of `names` into the lanes of those in `caps`, or out of the lane of one that is not.
 
-        They were enqueued under another declaration; until they are filed nobody claims them. Answers how many were
-        moved, a bounded number at a time.
+        In the queues `apart` rows of a tenant, whatever their name, are moved into its lane. They were enqueued under
+        another declaration. Answers how many were moved, a bounded number at a time.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Caps of the fleet: which names have one, by this application's declarations and by those of whoever started last."""
+"""Which lanes rows belong to: names that the fleet caps, by whoever started last, and queues of tenants told apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ultijobs._definitions.handle import JobHandle
+from ultijobs._queue.claims import ClaimedJob
 from ultijobs._queue.driver import Driver
+from ultijobs._queue.lanes import tenant_of
 from ultijobs._queue.telling import CatalogEntry
 
 __all__ = ["Caps", "declared_caps"]
@@ -26,11 +28,19 @@ class Caps:
     """
 
     def __init__(
-        self, driver: Driver, *, queues: Sequence[str], names: Sequence[str], declared: Mapping[str, int]
+        self,
+        driver: Driver,
+        *,
+        queues: Sequence[str],
+        names: Sequence[str],
+        declared: Mapping[str, int],
+        apart: Collection[str] = (),
     ) -> None:
+        """`apart` are the queues in which this application tells tenants apart."""
         self._driver = driver
         self._queues = queues
         self._names = names
+        self._apart = frozenset(apart)
         self.current: Mapping[str, int] = dict(declared)
 
     async def keep(self, catalogue: Iterable[CatalogEntry]) -> int:
@@ -44,7 +54,15 @@ class Caps:
             if entry.name in self._names and type(cap) is int and cap > 0:
                 found[entry.name] = cap
         self.current = found
+        return await self.file()
+
+    async def file(self) -> int:
+        """Files the rows that were enqueued under another declaration; how many. Raises what the driver raises."""
         filed = 0
-        while more := await self._driver.file(self._queues, self._names, found):
+        while more := await self._driver.file(self._queues, self._names, self.current, self._apart):
             filed += more
         return filed
+
+    def misfiled(self, job: ClaimedJob) -> bool:
+        """True for a tenant's row that was enqueued where tenants are not told apart."""
+        return job.queue in self._apart and job.tenant_id is not None and tenant_of(job.lane) is None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from ultijobs._log import emit
@@ -20,6 +22,7 @@ from ultijobs._worker.reaper import Reaper
 __all__ = ["Chores"]
 
 EVERY: Final = 60.0
+FILING_EVERY: Final = 1.0
 HOUSEKEEPING_EVERY: Final = 30
 """Rounds."""
 ABSENT: Final = frozenset({"gone", "drained"})
@@ -44,18 +47,43 @@ class Chores:
         self._caps = caps
         self._trouble = trouble
         self._filed = filed
+        self._misfiled = asyncio.Event()
 
     async def run(self) -> None:
         rounds = 0
         while True:
-            try:
-                await self._round(housekeeping=rounds % HOUSEKEEPING_EVERY == 0)
-            except Exception as error:  # noqa: BLE001 - the next round tries again
-                self._trouble.failed("jobs.worker.chores-failed", "housekeeping", error)
-            else:
-                self._trouble.worked("housekeeping")
+            await self._part("housekeeping", partial(self._round, housekeeping=rounds % HOUSEKEEPING_EVERY == 0))
             rounds += 1
-            await asyncio.sleep(EVERY * random.uniform(1.0, 1.1))  # noqa: S311 - keeps processes apart
+            until = time.monotonic() + EVERY * random.uniform(1.0, 1.1)  # noqa: S311 - keeps processes apart
+            while await self._hinted(until - time.monotonic()):
+                await self._part("filing rows", self._file)
+
+    def misfiled(self) -> None:
+        """Rows that are held back lie outside of their lanes; they are filed within a second."""
+        self._misfiled.set()
+
+    async def _hinted(self, within: float) -> bool:
+        """True after such a hint, at most once a second; False when the time is over."""
+        try:
+            async with asyncio.timeout(within):
+                await self._misfiled.wait()
+        except TimeoutError:
+            return False
+        await asyncio.sleep(min(max(0.0, within), FILING_EVERY))
+        self._misfiled.clear()
+        return True
+
+    async def _part(self, doing: str, do: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await do()
+        except Exception as error:  # noqa: BLE001 - the next round tries again
+            self._trouble.failed("jobs.worker.chores-failed", doing, error)
+        else:
+            self._trouble.worked(doing)
+
+    async def _file(self) -> None:
+        if await self._caps.file():
+            self._filed()
 
     async def _round(self, *, housekeeping: bool) -> None:
         catalogue = await self._driver.inspect.catalog()

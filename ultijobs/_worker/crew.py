@@ -148,7 +148,7 @@ class Crew:
         )
         self.caps = caps
         self.chores = Chores(
-            driver, identity=identity, reaper=self.reaper, caps=caps, trouble=trouble, filed=self.claimer.hint
+            driver, identity=identity, reaper=self.reaper, caps=caps, trouble=trouble, filed=self._rows_filed
         )
 
     @property
@@ -194,6 +194,8 @@ class Crew:
         await self._losses.close()
 
     def _start(self, jobs: Sequence[ClaimedJob], ends: float) -> None:
+        if self.claimer.limited and any(map(self.caps.misfiled, jobs)):
+            self.chores.misfiled()
         flights = [self._flight(job, ends) for job in jobs]
         # All leases are kept before the first handler runs: it may block the loop.
         self.roster.add(flights)
@@ -256,6 +258,12 @@ class Crew:
     def _woken(self, runs: int) -> None:
         self._metrics.add(series.EVENTS_DELIVERED, by=runs)
         self.claimer.hint()
+
+    def _rows_filed(self) -> None:
+        self.claimer.hint()
+        if self.claimer.limited:
+            # Whoever enqueues them outside of their lanes goes on.
+            self.chores.misfiled()
 
     def _limit_met(self) -> None:
         self.heartbeat.hurry()

@@ -184,6 +184,7 @@ class Worker:
                 queues=identity.queues,
                 names=identity.names,
                 declared=declared_caps(app.registry.jobs.values(), identity.names),
+                apart=[queue for queue in identity.queues if app.limits.tells_tenants_apart(queue)],
             ),
             self._trouble,
             app.metrics,

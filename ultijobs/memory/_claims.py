@@ -78,12 +78,17 @@ def any_lapsed(store: Store) -> bool:
     return rows or bool(_orphaned(store)) or store.slots.any_over(now)
 
 
-def file(store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+def file(
+    store: Store, queues: Sequence[str], names: Sequence[str], caps: Collection[str], apart: Collection[str]
+) -> int:
     moved = 0
     for row in store.jobs.values():
-        if not row.claimable or row.queue not in queues or row.name not in names:
+        if not row.claimable or row.queue not in queues:
             continue
-        lane = lane_of(row.name, tenant_of(row.lane), capped=row.name in caps, by_tenant=True)
+        # A cap of a name that is not ours is not ours to judge.
+        capped = row.name in caps if row.name in names else capped_name(row.lane) is not None
+        tenant = row.tenant_id if row.queue in apart else None
+        lane = lane_of(row.name, tenant_of(row.lane) or tenant, capped=capped, by_tenant=True)
         if lane != row.lane:
             row.lane = lane
             store.waiting.add(row)

@@ -141,9 +141,11 @@ class MemoryDriver:
         with self._store.lock:
             return _claims.next_due(self._store, queues, names, caps, tenants)
 
-    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
+    async def file(
+        self, queues: Sequence[str], names: Sequence[str], caps: Collection[str], apart: Collection[str] = ()
+    ) -> int:
         with self._store.lock:
-            return _claims.file(self._store, queues, names, caps)
+            return _claims.file(self._store, queues, names, caps, apart)
 
     # -- steps -----------------------------------------------------------------------------------------
     async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:

@@ -189,8 +189,10 @@ class PostgresDriver:
     ) -> timedelta | None:
         return await self._claimer.next_due(queues, names, caps, tenants)
 
-    async def file(self, queues: Sequence[str], names: Sequence[str], caps: Collection[str]) -> int:
-        return await filing.file(self._control, self._sql, queues, names, caps)
+    async def file(
+        self, queues: Sequence[str], names: Sequence[str], caps: Collection[str], apart: Collection[str] = ()
+    ) -> int:
+        return await filing.file(self._control, self._sql, queues, names, caps, apart)
 
     # -- steps -----------------------------------------------------------------------------------------
     async def load_steps(self, run_ids: Sequence[UUID]) -> Mapping[UUID, list[StepRecord]]:

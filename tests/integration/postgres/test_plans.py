@@ -179,11 +179,13 @@ async def test_a_scan_steps_over_each_lane_however_many_rows_it_has(connection):
 
 
 async def test_filing_looks_at_the_heads_of_streams(connection):
-    spent = await cost(connection, filing.FILE, ["default"], ["capped", "send"], ["n:unknown"])
+    spent = await cost(connection, filing.FILE, ["default"], ["capped", "send"], ["n:unknown"], [])
     assert spent.rows <= 8_000
     assert spent.buffers < 40_000
-    spent = await cost(connection, filing.FILE, ["default", "tenants"], [], [])
+    spent = await cost(connection, filing.FILE, ["default", "tenants"], [], [], [])
     assert spent.rows <= 2_000, "without caps it looks for lanes alone"
+    spent = await cost(connection, filing.FILE, ["tenants"], [], [], ["tenants"])
+    assert spent.rows <= 2_000, "lanes of tenants need no look"
 
 
 async def test_a_claim_that_finds_nothing_due_reads_nothing(connection):

@@ -222,3 +222,17 @@ async def test_rows_from_before_a_cap_was_declared_are_kept_to_it(pg_url: str):
         async with working(app):
             await eventually(lambda: len(seen.starts) == 4)
         assert seen.most["alone"] == 1
+
+
+async def test_rows_that_were_enqueued_without_the_limits_hold_up_nobody_and_are_filed(pg_url: str):
+    async with App(jobs=[serve], driver=pg_url) as without:
+        await without.enqueue_many(serve, [Ask(n=n, seconds=0.05) for n in range(3_000)])
+        await without.enqueue_many(serve, [Ask(n=n, org=f"org-{n % 20}") for n in range(200)])
+    async with App(jobs=[serve], driver=pg_url, limits=Limits(per_tenant=2)) as app:
+        async with working(app):
+            await eventually(lambda: sum(org != "acme" for _, org in seen.starts) == 200, within=20)
+        assert seen.most["acme"] == 2
+    database = await asyncpg.connect(pg_url)
+    waiting = await database.fetch("select distinct lane from x_jobs where state = 'ready'")
+    await database.close()
+    assert [row["lane"] for row in waiting] == ["t:acme"]
