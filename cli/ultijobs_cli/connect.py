@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import Final, Literal
 
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.inspection import Inspector
@@ -59,11 +59,13 @@ async def inspector(call: Invocation, *, actor: str | None = None) -> AsyncGener
 
 
 @asynccontextmanager
-async def inspector_of(url: str, schema: str, *, actor: str | None = None) -> AsyncGenerator[Inspector]:
+async def inspector_of(
+    url: str, schema: str, *, actor: str | None = None, asker: Literal["cli", "tui"] = "cli"
+) -> AsyncGenerator[Inspector]:
     """The inspection of the database at `url`. Raises as `inspector` does."""
     async with AsyncExitStack() as stack:
         async with within_reach(url):
-            opening = Inspector.connect(url, schema, role="cli", actor=actor, source="cli")
+            opening = Inspector.connect(url, schema, role=asker, actor=actor, source=asker)
             api = await stack.enter_async_context(opening)
         yield api
 

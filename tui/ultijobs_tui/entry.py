@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
@@ -64,20 +65,21 @@ class Options:
     at: str | None = None
     """Where the recording is opened: 14:02, 14:02:11 or an instant."""
     actor: str | None = None
-    role: str = field(default="tui", kw_only=True)
 
 
-def run(url: str, schema: str = "public", options: Options | None = None, *, tasks: TaskRunner | None = None) -> int:
-    """Opens `url`, shows the cockpit (or prints it once) and returns the exit code.
+def run(
+    opening: AbstractAsyncContextManager[Inspector], options: Options | None = None, *, tasks: TaskRunner | None = None
+) -> int:
+    """Enters `opening`, shows the cockpit (or prints it once) and returns the exit code.
 
     `tasks` runs the application's tasks, where its code is at hand; it is closed at the end.
-    Raises `DriverUnavailable` and `SchemaOutdated` when it cannot start. Once started it outlives a lost connection,
+    Raises what `opening` does when it cannot start. Once started it outlives a lost connection,
     and when it is left the process goes on within a second, whatever hangs.
     """
     chosen = options or Options()
     check(chosen)
     with _leaving() as leaving:
-        code = asyncio.run(_run(url, schema, chosen, leaving, tasks))
+        code = asyncio.run(_run(opening, chosen, leaving, tasks))
     gc.freeze()  # what is left goes with the process: looking through it for garbage is what an exit waits for
     return code
 
@@ -113,9 +115,10 @@ def check(options: Options) -> None:
         raise Invariant(f"there is no theme {options.theme!r}", fix=fix)
 
 
-async def _run(url: str, schema: str, options: Options, leaving: _Leaving, tasks: TaskRunner | None) -> int:
-    opened = Inspector.connect(url, schema, role=options.role, actor=options.actor, source="tui")
-    inspector = await opened.__aenter__()
+async def _run(
+    opening: AbstractAsyncContextManager[Inspector], options: Options, leaving: _Leaving, tasks: TaskRunner | None
+) -> int:
+    inspector = await opening.__aenter__()
     recorder: Recorder | None = None
     try:
         source = LiveSource(inspector, tasks=tasks)
@@ -131,7 +134,7 @@ async def _run(url: str, schema: str, options: Options, leaving: _Leaving, tasks
         leaving.begun.set()
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await opened.__aexit__(None, None, None)
+                await opening.__aexit__(None, None, None)
                 if tasks is not None:
                     await tasks.close()
     return leaving.code

@@ -4,48 +4,46 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from functools import partial
+from importlib import import_module
+from typing import ClassVar, Final
 
 from textual.screen import Screen
 
 from ultijobs_tui.desk import Place
 from ultijobs_tui.link import explain
 from ultijobs_tui.places import Places
-from ultijobs_tui.screens.activity import ActivityScreen
-from ultijobs_tui.screens.backfills import BackfillsScreen
 from ultijobs_tui.screens.base import CockpitScreen
-from ultijobs_tui.screens.database import DatabaseScreen
-from ultijobs_tui.screens.dead import DeadScreen
-from ultijobs_tui.screens.incident import IncidentScreen
-from ultijobs_tui.screens.jobs import JobsScreen
-from ultijobs_tui.screens.leases import LeasesScreen
-from ultijobs_tui.screens.outbox import OutboxScreen
-from ultijobs_tui.screens.queues import QueuesScreen
-from ultijobs_tui.screens.run import RunScreen
-from ultijobs_tui.screens.tasks import TasksScreen
-from ultijobs_tui.screens.workers import WorkersScreen
 from ultijobs_tui.table import Tone
 from ultijobs_tui.windows import WindowsApp
 
 __all__ = ["NavigatingApp"]
 
+_SCREENS: Final = {
+    "incident": "IncidentScreen",
+    "queues": "QueuesScreen",
+    "jobs": "JobsScreen",
+    "leases": "LeasesScreen",
+    "dead": "DeadScreen",
+    "workers": "WorkersScreen",
+    "backfills": "BackfillsScreen",
+    "tasks": "TasksScreen",
+    "outbox": "OutboxScreen",
+    "activity": "ActivityScreen",
+    "database": "DatabaseScreen",
+}
+
+
+def _screen(view: str) -> Screen[None]:
+    """Its module is loaded here, at the first visit: screens that nobody opens cost the start nothing."""
+    made: Screen[None] = getattr(import_module(f"ultijobs_tui.screens.{view}"), _SCREENS[view])()
+    return made
+
 
 class NavigatingApp(WindowsApp):
     """Each tab keeps its own stack of screens."""
 
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {
-        "incident": IncidentScreen,
-        "queues": QueuesScreen,
-        "jobs": JobsScreen,
-        "leases": LeasesScreen,
-        "dead": DeadScreen,
-        "workers": WorkersScreen,
-        "backfills": BackfillsScreen,
-        "tasks": TasksScreen,
-        "outbox": OutboxScreen,
-        "activity": ActivityScreen,
-        "database": DatabaseScreen,
-    }
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {view: partial(_screen, view) for view in _SCREENS}
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,6 +61,8 @@ class NavigatingApp(WindowsApp):
 
     async def _open(self, place: Place) -> None:
         if place.job is not None:
+            from ultijobs_tui.screens.run import RunScreen  # noqa: PLC0415 - as in _screen
+
             if not (isinstance(self.screen, RunScreen) and self.screen.job == place.job):
                 await self.push_screen(RunScreen(place.job, self.current_mode))
             return

@@ -22,6 +22,7 @@ from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
 
 from ultijobs.errors import Invariant
+from ultijobs.inspection import Inspector
 from ultijobs_tui.entry import Options, run
 from ultijobs_tui.keyfile import load_keys
 
@@ -168,7 +169,8 @@ def _words(options: Options) -> dict[str, object]:
 def main() -> int:
     """One page's process: the driver that its parent has named draws to the browser."""
     told = json.loads(os.environ.pop(_SERVED))
-    return run(told["url"], told["schema"], Options(**told["options"], keys=load_keys(directory=Path.cwd())))
+    options = Options(**told["options"], keys=load_keys(directory=Path.cwd()))
+    return run(Inspector.connect(told["url"], told["schema"], role="tui", actor=options.actor, source="tui"), options)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ultijobs.errors import CliBadFlag
 from ultijobs_cli import options
 from ultijobs_cli.app_tasks import AppTasks
 from ultijobs_cli.command import Invocation
-from ultijobs_cli.connect import inspector
+from ultijobs_cli.connect import inspector_of
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.loading import load_app
 from ultijobs_cli.report import CommandFailed, Report
@@ -106,9 +106,8 @@ def tui(
         url, schema = database(call.flags)
         if serve:
             return _serve(call, url, schema, chosen, (serve_host, serve_port, allow_remote))
-        asyncio.run(_answering(call))
         tasks = AppTasks(load_app(call), "tui") if call.flags.app else None
-        code = entry.run(url, schema, chosen, tasks=tasks)
+        code = entry.run(inspector_of(url, schema, actor=actor, asker="tui"), chosen, tasks=tasks)
     return Report("left", exit_code=ExitCode.DONE if code == 0 else ExitCode.FAILED)
 
 
@@ -123,7 +122,7 @@ def _serve(call: Invocation, url: str, schema: str, chosen: entry.Options, addre
     from ultijobs_tui import serving  # noqa: PLC0415 - it needs the package
 
     place = serving.Address(*address)
-    asyncio.run(_answering(call))
+    asyncio.run(_answering(url, schema))
     mode = "read-only" if chosen.read_only else "read and write"
     serving.serve(
         url,
@@ -135,7 +134,7 @@ def _serve(call: Invocation, url: str, schema: str, chosen: entry.Options, addre
     return Report("left")
 
 
-async def _answering(call: Invocation) -> None:
-    """Says on the plain screen what keeps the database from answering, within the time that a person waits."""
-    async with inspector(call):
+async def _answering(url: str, schema: str) -> None:
+    """A page that could show nothing is not served."""
+    async with inspector_of(url, schema):
         pass

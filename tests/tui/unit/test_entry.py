@@ -34,7 +34,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)
 )
 def test_flags_that_cannot_be_used_are_refused_before_anything_opens(options: Options, error: type[Exception]) -> None:
     with pytest.raises(error):
-        run("nothing-is-opened:", options=options)
+        run(Inspector.connect("nothing-is-opened:"), options)
 
 
 async def test_once_prints_incident_as_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,10 +125,9 @@ def test_the_process_is_gone_within_a_second_though_a_thread_and_a_socket_hang()
             print("left", time.monotonic(), flush=True)
             return 0
 
-        entry.Inspector.connect = lambda *a, **k: Hanging()
         entry.LiveSource = lambda inspector, **_: inspector
         entry.run_source = shown
-        entry.run("memory:")
+        entry.run(Hanging())
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
