@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -148,17 +149,35 @@ async def test_rows_that_somebody_holds_are_left_for_another_time(driver, databa
     assert await sweep(driver.retention, WINDOWS) == {Kept.CANCELLED: 1}
 
 
-async def test_two_sweeps_at_once_remove_each_row_once(driver, database, pg_url):
-    other = PostgresDriver(pg_url)
-    await other.open("worker")
+@pytest.fixture
+async def other(pg_url: str) -> AsyncIterator[PostgresDriver]:
+    driver = PostgresDriver(pg_url)
+    await driver.open("worker")
+    yield driver
+    await driver.close()
+
+
+async def test_two_sweeps_at_once_remove_each_row_once(driver, other, database):
     await make_day(database, 9)
     await fill(database, 9)
     await fill(database, 30)
     both = await asyncio.gather(*(sweep(each.retention, WINDOWS) for each in (driver, other)))
-    await other.close()
     await sweep(driver.retention, WINDOWS)
     assert sum(gone[Kept.DONE] for gone in both) <= 2 * MANY
     assert await counts(database) == (0, 0, 0)
+
+
+async def test_a_day_that_somebody_sweeps_is_left_to_them(driver, database):
+    await make_day(database, 9)
+    await fill(database, 9)
+    taken = await driver.retention.forget(Shelf.HISTORY, WINDOWS)
+    async with database.transaction():
+        [day] = [name for name in await days(database) if taken.after == f"day {name} 0"]
+        assert await database.fetchval("select done from x_history_sweep($1, 0, 1)", day) > 0
+        async with asyncio.timeout(20):
+            assert await sweep(driver.retention, WINDOWS) == {}
+    assert await sweep(driver.retention, WINDOWS) == {Kept.DONE: MANY}
+    assert day not in await days(database)
 
 
 async def test_a_role_that_cannot_make_tables_drops_days_all_the_same(pg_url, database):

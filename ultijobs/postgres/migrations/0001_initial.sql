@@ -392,7 +392,7 @@ end $ultijobs$;
 revoke all on function {schema}.x_history_detach(date) from public;
 
 -- Removes the steps and attempts of some blocks' runs of a day that was taken out; after the last block, the day itself,
--- unless somebody reads it.
+-- unless somebody reads it. Of two that sweep one day at once, the second leaves it to the first.
 create function {schema}.x_history_sweep(part text, first_block bigint, blocks int,
                                          out done bigint, out cancelled bigint, out stands text)
 language plpgsql security definer set search_path = pg_catalog as $ultijobs$
@@ -406,6 +406,7 @@ begin
   if part !~ '^x_jobs_done_[0-9]{8}$' or exists (select from pg_inherits i where i.inhrelid = day_) then
     raise exception '% is no day that was taken out of history', part;
   end if;
+  execute format('lock table %I.%I in share update exclusive mode nowait', '{schema_name}', part);
   execute format($sweep$
     with gone as materialized (select d.run_id, d.state from %1$I.%2$I d where d.ctid >= %3$L::tid and d.ctid < %4$L::tid),
     steps as (delete from %1$I.x_job_steps s where s.run_id = any(array(select g.run_id from gone g))),
