@@ -53,6 +53,13 @@ class Driver:
 
         await eventually(look, that=that)
 
+    async def refreshes(self, count: int) -> None:
+        """Waits for as long as so many refreshes would take, by the loop that would make them."""
+        ticks: list[None] = []
+        timer = self.app.set_interval(self.app.poller.budget.interval, lambda: ticks.append(None))
+        await self.until(lambda: len(ticks) >= count)
+        timer.stop()
+
     async def dialog(self) -> PlanDialog:
         await self.until(lambda: isinstance(self.app.screen, PlanDialog), that="a plan dialog")
         assert isinstance(self.app.screen, PlanDialog)

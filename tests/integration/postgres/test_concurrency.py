@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from tests.integration.postgres.conftest import settlement
+from tests.support.eventually import eventually
 from ultijobs._queue.claims import Beat, CrashPolicy, Verdict
 from ultijobs._queue.records import JobState, Outcome, RequeueAsk, StopReason, UniqueMode
 from ultijobs._queue.steps import StepKind, StepStatus, StepWrite
@@ -158,7 +159,7 @@ async def test_a_lapsed_claim_changes_nothing_whatever_it_tries(drivers, databas
     driver = drivers[0]
     await driver.enqueue([job()])
     [old] = await driver.claim(ask(lease=timedelta(milliseconds=1)))
-    await asyncio.sleep(0.01)
+    await eventually(lambda: database.fetchval("select lease_until < now() from x_jobs"))
     await driver.reap([])
     await database.execute("update x_jobs set run_at = now()")
     [new] = await drivers[1].claim(ask())

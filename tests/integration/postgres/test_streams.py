@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -72,7 +71,8 @@ async def test_searches_that_find_nothing_have_a_share_of_the_time_alone(driver,
 async def test_a_row_that_is_committed_late_is_claimed_all_the_same(driver, database, job, ask):
     async with database.transaction():
         [late] = await driver.enqueue([job()], tx=database)
-        await asyncio.sleep(0.7)
+        later = "select clock_timestamp() > run_at + $2 from x_jobs where id = $1"
+        await eventually(lambda: database.fetchval(later, late.id, 1.4 * streams._LATE))
         for _ in range(3):
             await driver.enqueue([job()])
             [claimed] = await driver.claim(ask())

@@ -177,7 +177,21 @@ async def test_until_idle_runs_what_a_limit_lets_through_and_leaves_what_a_rate_
         assert stats.totals["ready"].value == 2
 
 
-async def test_a_refusal_writes_nothing(pg_url: str):
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When claims were sent to Postgres."""
+    sent: list[float] = []
+    claim = PostgresDriver.claim
+
+    async def noted(self: PostgresDriver, ask: ClaimAsk) -> list[ClaimedJob]:
+        sent.append(time.monotonic())
+        return await claim(self, ask)
+
+    monkeypatch.setattr(PostgresDriver, "claim", noted)
+    return sent
+
+
+async def test_a_refusal_writes_nothing(pg_url: str, asked: list[float]):
     database = await asyncpg.connect(pg_url)
     versions = "select id, xmin::text, ctid::text, attempt from x_jobs order by id"
     async with App(jobs=[serve, alone], driver=pg_url, limits=Limits(per_tenant=1)) as app:
@@ -186,29 +200,22 @@ async def test_a_refusal_writes_nothing(pg_url: str):
         before = await database.fetch(versions)
         async with working(app, poll="0.05s"):
             await eventually(lambda: len(seen.starts) == 2)
-            await asyncio.sleep(0.5)
+            since = len(asked)
+            await eventually(lambda: len(asked) >= since + 5)
             after = await database.fetch(versions)
         assert len(set(after) - set(before)) == 2
     await database.close()
 
 
-async def test_what_is_held_back_makes_no_worker_search_in_a_loop(pg_url: str, monkeypatch: pytest.MonkeyPatch):
-    asked: list[float] = []
-    claim = PostgresDriver.claim
-
-    async def counting(self: PostgresDriver, ask: ClaimAsk) -> list[ClaimedJob]:
-        asked.append(time.monotonic())
-        return await claim(self, ask)
-
-    monkeypatch.setattr(PostgresDriver, "claim", counting)
+async def test_what_is_held_back_makes_no_worker_search_in_a_loop(pg_url: str, asked: list[float]):
     async with App(jobs=[serve, alone], driver=pg_url, limits=Limits(per_tenant=1)) as app:
         await app.enqueue_many(serve, [Ask(n=n, seconds=30) for n in range(5)])
         await app.enqueue_many(alone, [Ask(n=n, seconds=30) for n in range(5)])
         async with working(app, poll="0.5s"):
             await eventually(lambda: len(seen.starts) == 2)
             since = len(asked)
-            await asyncio.sleep(2)
-            assert len(asked) - since <= 8
+            await eventually(lambda: len(asked) >= since + 5, within=20)
+            assert asked[since + 4] - asked[since] >= 1.0
 
 
 async def test_rows_from_before_a_cap_was_declared_are_kept_to_it(pg_url: str):

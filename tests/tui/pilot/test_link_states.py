@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 
@@ -29,7 +28,7 @@ async def test_frozen_asks_nothing_and_says_so() -> None:
         await driver.sees("FROZEN")
         asked = len(driver.source.fetched)
         driver.source.hint()
-        await asyncio.sleep(0.2)
+        await driver.refreshes(3)
         assert len(driver.source.fetched) == asked
         await driver.press("f")
         await driver.sees("● LIVE")
@@ -70,10 +69,9 @@ async def test_a_detector_that_failed_is_a_row_and_the_others_stay() -> None:
 async def test_without_focus_the_database_is_asked_rarely() -> None:
     async with driving() as driver:
         driver.app.on_app_blur()
-        await asyncio.sleep(0.2)
         asked = len(driver.source.fetched)
-        await asyncio.sleep(0.3)
-        assert len(driver.source.fetched) <= asked + 1
+        await driver.refreshes(6)
+        assert len(driver.source.fetched) <= asked + 2
         driver.app.on_app_focus()
         await driver.until(lambda: len(driver.source.fetched) > asked + 1)
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from tests.support.eventually import eventually
+from tests.support.jumping import jumping
 from tests.tui.fake import FakeSource
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.link import Link, LinkState
@@ -21,7 +22,8 @@ class Rig:
         self.source = source
         self.needs = Needs(overview=True)
         self.frames: list[Frame] = []
-        self.link = Link(asyncio.get_running_loop().time, jitter=lambda: 0.02)
+        clock = asyncio.get_running_loop().time
+        self.link = Link(clock, jitter=lambda: 0.02)
         self.poller = Poller(
             source,
             self.link,
@@ -29,6 +31,7 @@ class Rig:
             on_frame=self.frames.append,
             on_link=lambda: None,
             budget=budget,
+            monotonic=clock,
         )
 
 
@@ -50,16 +53,19 @@ async def test_it_fetches_what_the_screen_asks_again_and_again(source: FakeSourc
     assert {frame.needs for frame in rig.frames} == {Needs(overview=True)}
 
 
-async def test_five_hundred_hints_make_two_fetches_at_the_most(source: FakeSource) -> None:
-    async with running(source, Budget(interval=30, min_gap=0.3, deadline=1, duty=1)) as rig:
-        await eventually(lambda: len(source.fetched) == 1)
-        for _ in range(500):
-            rig.poller.hint()
-        await eventually(lambda: len(source.fetched) == 2)
-        for _ in range(500):
-            rig.poller.hint()
-            await asyncio.sleep(0)
-        assert len(source.fetched) == 2
+def test_five_hundred_hints_make_one_fetch_each_time_the_budget_allows(source: FakeSource) -> None:
+    async def body() -> None:
+        async with running(source, Budget(interval=3_000, min_gap=30, deadline=1, duty=1)) as rig:
+            for seconds in (1, 28, 2, 28, 2):
+                for _ in range(500):
+                    rig.poller.hint()
+                    await asyncio.sleep(0)
+                await asyncio.sleep(seconds)
+                counted.append(len(source.fetched))
+
+    counted: list[int] = []
+    jumping(body())
+    assert counted == [1, 1, 2, 2, 3]
 
 
 async def test_a_lost_connection_keeps_trying_and_comes_back(source: FakeSource) -> None:
@@ -89,19 +95,45 @@ async def test_a_fetch_that_hangs_is_given_up_at_the_deadline(source: FakeSource
         await eventually(lambda: rig.link.state is LinkState.LIVE)
 
 
-async def test_frozen_asks_nothing_and_live_asks_at_once(source: FakeSource) -> None:
-    async with running(source) as rig:
-        await eventually(lambda: bool(rig.frames))
-        rig.link.frozen = True
-        rig.poller.poke()
-        await eventually(lambda: rig.link.state is LinkState.FROZEN)
-        await asyncio.sleep(0.1)
-        asked = len(source.fetched)
-        await asyncio.sleep(0.2)
-        assert len(source.fetched) == asked
-        rig.link.frozen = False
-        rig.poller.poke()
-        await eventually(lambda: len(source.fetched) > asked)
+def test_frozen_asks_nothing_and_live_asks_at_once(source: FakeSource) -> None:
+    async def body() -> None:
+        async with running(source) as rig:
+            await asyncio.sleep(1)
+            rig.link.frozen = True
+            rig.poller.poke()
+            asked = len(source.fetched)
+            assert asked > 1
+            for _ in range(60):
+                rig.poller.hint()
+                await asyncio.sleep(60)
+            assert rig.link.state is LinkState.FROZEN
+            assert len(source.fetched) == asked
+            rig.link.frozen = False
+            rig.poller.poke()
+            await asyncio.sleep(0)
+            await asyncio.sleep(QUICK.min_gap)
+            assert len(source.fetched) > asked
+
+    jumping(body())
+
+
+def test_without_focus_the_database_is_asked_rarely_and_with_it_at_once(source: FakeSource) -> None:
+    async def body() -> None:
+        async with running(source, Budget(duty=0)) as rig:
+            await asyncio.sleep(10)
+            assert 10 <= len(source.fetched) <= 11
+            rig.poller.blurred = True
+            await asyncio.sleep(1)
+            asked = len(source.fetched)
+            await asyncio.sleep(100)
+            assert 9 <= len(source.fetched) - asked <= 11
+            rig.poller.blurred = False
+            asked = len(source.fetched)
+            rig.poller.poke()
+            await asyncio.sleep(rig.poller.budget.min_gap)
+            assert len(source.fetched) == asked + 1
+
+    jumping(body())
 
 
 async def test_a_screen_that_is_left_drops_its_fetch_and_the_next_one_is_asked_at_once(source: FakeSource) -> None:

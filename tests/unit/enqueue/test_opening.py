@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.support.eventually import eventually
 from ultijobs._enqueue.opening import Opening
 from ultijobs.errors import DriverUnavailable, Invariant
 from ultijobs.memory import MemoryDriver
@@ -16,6 +17,7 @@ class Counted(MemoryDriver):
 
     def __init__(self) -> None:
         super().__init__()
+        self.begun = 0
         self.opened = 0
         self.closed = 0
         self.away = False
@@ -23,6 +25,7 @@ class Counted(MemoryDriver):
         self.slow.set()
 
     async def open(self, role: str = "app") -> None:
+        self.begun += 1
         await asyncio.sleep(0)
         await self.slow.wait()
         if self.away:
@@ -73,7 +76,7 @@ async def test_a_cancelled_opening_holds_nothing():
     driver.slow.clear()
     opening = Opening(lambda: driver)
     first, second = asyncio.create_task(opening.enter()), asyncio.create_task(opening.enter())
-    await asyncio.sleep(0.01)
+    await eventually(lambda: driver.begun)
     second.cancel()
     first.cancel()
     await asyncio.gather(first, second, return_exceptions=True)
