@@ -36,7 +36,7 @@ async def test_from_a_cause_to_its_jobs_to_a_run_and_back() -> None:
         await driver.press("g", "j", "enter")
         await driver.sees("jobs of 7f3a", "…" + data.uid(1).hex[-8:])
         await driver.press("enter", "enter")
-        await driver.sees("✗ failed", "FROM ENQUEUE")
+        await driver.sees("✗ failed", "3 recorded")
         await driver.press("escape")
         await driver.sees("jobs of 7f3a")
 
@@ -147,12 +147,26 @@ async def test_why_answers_for_the_job_under_the_cursor() -> None:
 async def test_the_help_tells_why_a_key_is_grey() -> None:
     async with driving(settings=Settings(read_only=True)) as driver:
         await driver.press("question_mark")
-        await driver.sees("not now: the cockpit is read-only")
+        await driver.sees("Help: Incident", "type to search", "not now: the cockpit is read-only")
+
+
+async def test_the_help_is_searched_by_typing_and_letters_do_nothing_else() -> None:
+    async with driving() as driver:
+        await driver.press("question_mark", *"drain q")
+        await driver.sees("search drain q", "no key and no word says 'drain q'")
+        await driver.press("backspace", "backspace")
+        await driver.press("escape", *"history.b")
+        await driver.sees("search history.b", "Previous place")
+        assert "this screen" not in driver.text
+        await driver.press("escape")
+        await driver.sees("type to search", "this screen")
+        await driver.press("q", "escape", "escape")
+        await driver.until(lambda: "Help:" not in driver.text)
 
 
 async def test_the_input_is_shown_only_when_asked_for() -> None:
     async with driving(settings=Settings(job=data.uid(1).hex[-8:])) as driver:
-        await driver.sees("FROM ENQUEUE")
+        await driver.sees("3 recorded")
         assert 'inv_8001"' not in driver.text
         await driver.press("i")
         await driver.sees('"card": "•••"')

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from textual.pilot import Pilot
+from textual.widgets import Input
+
 from tests.tui import data
+from tests.tui.driving import screen_text
 from tests.tui.fake import FakeSource
-from tests.tui.picturing import NARROW, cockpit, steps
+from tests.tui.picturing import NARROW, cockpit, settle, steps
 from ultijobs.inspection import Refusal
+from ultijobs_tui.app import Cockpit
 
 REFUSED = tuple(
     Refusal(data.uid(n), "X_JOB_DUPLICATE", f"job {data.uid(n + 9)} is ready and has the same key") for n in range(14)
@@ -44,6 +49,14 @@ def test_help(picture) -> None:
     picture(cockpit(), steps("1", "question_mark"))
 
 
+def test_help_that_is_searched(picture) -> None:
+    picture(cockpit(), steps("1", "question_mark", *"retry"))
+
+
+def test_help_on_80x24(picture) -> None:
+    picture(cockpit(), steps("5", "question_mark"), size=NARROW)
+
+
 def test_input(picture) -> None:
     picture(cockpit(), steps("5", "tab", "enter", "i"))
 
@@ -58,3 +71,21 @@ def test_export(picture) -> None:
 
 def test_a_tenant_is_asked_for(picture) -> None:
     picture(cockpit(), steps("1", "t"))
+
+
+async def _palette(pilot: Pilot[int]) -> None:
+    """Opened over Incident, with something typed; the cursor stands still and the search has ended."""
+    await settle(pilot)
+    await pilot.press("colon")
+    await pilot.pause()
+    pilot.app.screen.query_one(Input).cursor_blink = False
+    await pilot.press(*"queue b")
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    app = pilot.app
+    assert isinstance(app, Cockpit)
+    app.shown = screen_text(app)
+
+
+def test_commands(picture) -> None:
+    picture(cockpit(), _palette)

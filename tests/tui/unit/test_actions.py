@@ -13,7 +13,7 @@ from ultijobs_tui.keymap import DEFAULT
 from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text
 from ultijobs_tui.present.bars import footer_line
-from ultijobs_tui.present.help import help_lines
+from ultijobs_tui.present.help import help_lines, help_sections, sought
 
 views = pytest.mark.parametrize("view", list(VIEWS))
 
@@ -30,6 +30,18 @@ def test_the_help_has_every_key_of_the_screen(view: str) -> None:
     for action in DEFAULT.of(view):
         assert action.label in text
         assert all_keys(action) in text
+
+
+def test_the_help_finds_words_and_a_key_alone() -> None:
+    sections = help_sections("dead", lambda action: "not today" if action.id == "retry" else None)
+
+    def text(said: str) -> list[list[str]]:
+        return [line_text(line, 120).split() for line in sought(sections, said)]
+
+    assert text("r")[1:] == [["r", "Retry", "not", "now:", "not", "today", "retry"]]
+    assert [line[0] for line in text("history.")] == ["everywhere", "[", "]"]
+    assert [line[0] for line in text("FINGERPRINT stopped:")] == ["filter", "reason:"]
+    assert text("xyzzy") == [["no", "key", "and", "no", "word", "says", "'xyzzy'"]]
 
 
 @views

@@ -9,13 +9,14 @@ from uuid import UUID
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.events import Key
 
-from ultijobs_tui.actions import KeyAction
+from ultijobs_tui.actions import VIEWS, KeyAction
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.paging import page
-from ultijobs_tui.present.help import help_lines
+from ultijobs_tui.present.help import help_sections, sought
 from ultijobs_tui.present.why import why_lines
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -24,6 +25,7 @@ from ultijobs_tui.widgets.lines import Lines
 __all__ = ["HelpDialog", "TextDialog", "WhyDialog"]
 
 _AROUND: Final = 6
+_LONGEST_SEARCH: Final = 60
 
 _CLOSE: list[BindingType] = [
     Binding("escape,q,enter", "close", show=False),
@@ -56,6 +58,10 @@ class TextDialog(Modal[None]):
             yield Lines(id="reader-hint")
 
     def on_mount(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Says what it is and which keys it takes, and shows its lines."""
         self.query_one("#reader-title", Lines).set_lines([line(" ", Span(self._title, Tone.STRONG))])
         hint = line(
             " ", Span("esc", Tone.KEY), " close   ", Span("y", Tone.KEY), " copy   ", Span("j k", Tone.KEY), " scroll",
@@ -103,8 +109,8 @@ class WhyDialog(TextDialog):
     def needs(self) -> Needs:
         return Needs(why=self._job)
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def begin(self) -> None:
+        super().begin()
         if self.desk.status().state is LinkState.FROZEN:
             self.fill([line(" ", Span("frozen: f on the screen below goes live, then ask again", Tone.WARN))])
         self.desk.poke()
@@ -117,8 +123,53 @@ class WhyDialog(TextDialog):
         self.fill(why_lines(frame.why, frame.failures.get("why"), self.desk.look(), width))
 
 
-class HelpDialog(TextDialog):
-    """Every key of the screen below, and why one is grey."""
+class HelpDialog(TextDialog, inherit_bindings=False):
+    """Every key of the screen below, and why one is grey. What is typed is searched for."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("enter", "close", show=False),
+        Binding("down", "scroll('down')", show=False),
+        Binding("up", "scroll('up')", show=False),
+        Binding("pagedown", "scroll('page_down')", show=False),
+        Binding("pageup", "scroll('page_up')", show=False),
+        Binding("backspace", "shorten", show=False),
+    ]
 
     def __init__(self, view: str, refusal: Callable[[KeyAction], str | None], keys: Keymap) -> None:
-        super().__init__("Keys", help_lines(view, refusal, keys), "")
+        self._sections = help_sections(view, refusal, keys)
+        self._sought = ""
+        super().__init__(f"Help: {VIEWS[view]}", sought(self._sections, ""), "")
+
+    def begin(self) -> None:
+        self._search("")
+        hint = line(
+            " ", Span("esc", Tone.KEY), " what was typed, then close   ", Span("↑ ↓ pgup pgdn", Tone.KEY), " scroll"
+        )
+        self.query_one("#reader-hint", Lines).set_lines([hint])
+
+    def on_resize(self) -> None:
+        """The window stays as it is while fewer lines are found."""
+        self.query_one(VerticalScroll).styles.height = max(1, self.size.height - _AROUND)
+
+    def on_key(self, event: Key) -> None:
+        if event.is_printable and event.character is not None:
+            event.stop()
+            self._search(self._sought + event.character)
+
+    def action_shorten(self) -> None:
+        self._search(self._sought[:-1])
+
+    def action_leave(self) -> None:
+        if self._sought:
+            self._search("")
+        else:
+            self.action_close()
+
+    def _search(self, text: str) -> None:
+        self._sought = text.lstrip()[:_LONGEST_SEARCH]
+        said = Span(f"search {self._sought}▏ ", Tone.ACCENT) if self._sought else Span("type to search ", Tone.MUTED)
+        title = line(" ", Span(self._title, Tone.STRONG), right=(said,))
+        self.query_one("#reader-title", Lines).set_lines([title])
+        self.fill(sought(self._sections, self._sought.strip()))
+        self.query_one(VerticalScroll).scroll_home(animate=False)
