@@ -166,8 +166,12 @@ async def test_migrate_with_an_application_tells_operators_what_it_declares(tmp_
 
 def test_an_embedded_server_is_migrated_and_read_without_any_other(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="ultijobs-cli-") as folder:
-        shop = Shop(tmp_path, f"embedded:{folder}")
-        assert shop.run("jobs").code == 4
+        shop = Shop(tmp_path, f"embedded:{folder}/db")
+        mistyped = shop.run("jobs")
+        assert mistyped.code == 4
+        assert f"fix: ultijobs migrate --database-url embedded:{folder}/db" in mistyped.err
+        assert shop.run("migrate", "--check").code == 1
+        assert not Path(folder, "db").exists()
         assert shop.run("migrate").code == 0
         assert shop.run(*ENQUEUE).code == 0
         assert len(shop.run("jobs", "--json").data["rows"]) == 1

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Final, TypedDict
 from urllib.parse import quote
 
-from ultijobs.errors import DriverUnavailable
+from ultijobs.errors import DriverUnavailable, SchemaOutdated
 
 __all__ = ["EmbeddedServer", "Runner", "wheel_binaries"]
 
@@ -121,12 +122,19 @@ class EmbeddedServer:
     def url(self) -> str:
         return f"postgresql://postgres@/postgres?host={quote(str(self._sockets()), safe='/')}"
 
-    def start(self) -> str:
+    def start(self, *, make: bool = True) -> str:
         """Makes the cluster if there is none, starts it if it does not run, and answers its URL.
 
-        Raises `DriverUnavailable` with the fix when the wheel is missing, and with the server's words when it refuses.
+        Without `make` it makes none: a name that was mistyped leaves nothing behind, and is `SchemaOutdated`. Raises
+        `DriverUnavailable` with the fix when the wheel is missing, and with the server's words when it refuses.
         """
         wheel_binaries()
+        if not make and not self.data.exists():
+            raise SchemaOutdated(
+                f"there is no database in {self.directory}",
+                fix=f"ultijobs migrate --database-url {shlex.quote(f'embedded:{self.directory}')}",
+                meta={"database": 0},
+            )
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._turn():
             if self._users is None:

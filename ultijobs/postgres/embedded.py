@@ -11,7 +11,10 @@ __all__ = ["EmbeddedDriver", "EmbeddedServer"]
 
 
 class EmbeddedDriver(PostgresDriver):
-    """`embedded:DIR`. Opening starts the server when it does not run, closing stops it behind the last user."""
+    """`embedded:DIR`. Opening starts the server when it does not run, closing stops it behind the last user.
+
+    It makes no database where there is none: `migrate` does.
+    """
 
     def __init__(self, directory: str, schema: str = "public") -> None:
         self._server = EmbeddedServer(directory)
@@ -22,7 +25,7 @@ class EmbeddedDriver(PostgresDriver):
         return f"embedded:{self._server.directory}"
 
     async def open(self, role: str = "app") -> None:
-        await asyncio.to_thread(self._server.start)
+        await asyncio.to_thread(lambda: self._server.start(make=False))
         try:
             await super().open(role)
         except BaseException:

@@ -83,7 +83,18 @@ async def test_data_survives_a_stop_and_a_path_too_long_for_a_socket(home):
     assert await asyncio.to_thread(again.stop) is True
 
 
+async def test_a_directory_without_a_database_is_not_made_one_by_opening_it(home):
+    driver = EmbeddedDriver(str(home / "mistyped"))
+    with pytest.raises(SchemaOutdated) as caught:
+        await driver.open()
+    assert caught.value.fix == f"ultijobs migrate --database-url embedded:{home / 'mistyped'}"
+    assert not (home / "mistyped").exists()
+
+
 async def test_a_driver_that_does_not_open_leaves_no_server_running(home):
+    server = EmbeddedServer(home / "db")
+    await asyncio.to_thread(server.start)
+    await asyncio.to_thread(server.stop)
     driver = EmbeddedDriver(str(home / "db"))
     with pytest.raises(SchemaOutdated):
         await driver.open()
