@@ -75,6 +75,18 @@ def test_each_public_name_explains_itself(name):
         assert silent == []
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_each_exported_class_and_function_explains_itself(module):
+    """What a dataclass writes by itself is its signature, which explains nothing."""
+    exported = {name: getattr(import_module(module), name) for name in import_module(module).__all__}
+    told = {
+        name: vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+        for name, value in exported.items()
+    }
+    silent = {name for name, text in told.items() if not text or text.startswith(f"{name}(")}
+    assert {name for name in silent if inspect.isclass(exported[name]) or inspect.isroutine(exported[name])} == set()
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nothing_like_it"):
         ultijobs.nothing_like_it  # noqa: B018

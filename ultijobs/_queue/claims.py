@@ -67,6 +67,8 @@ class HeldSlot:
 # Not frozen, as what is made for each job and step: setting the fields would cost more than all else a claim costs.
 @dataclass(slots=True)
 class ClaimedJob:
+    """A job as its claim found it; `lease_no` fences everything that the claim may write."""
+
     id: UUID
     run_id: UUID
     name: str
@@ -129,6 +131,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """What a handler reported last: `done` of `total`, in units of its own; None for a total that it does not know."""
+
     done: float
     total: float | None = None
     message: str | None = None
@@ -148,6 +152,8 @@ class Beat:
 
 
 class BeatAnswer(StrEnum):
+    """What a renewal found: the claim is held on, was lost, or was ended by a cancel."""
+
     HELD = "held"
     LOST = "lost"
     CANCELLED = "cancelled"

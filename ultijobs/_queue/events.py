@@ -39,6 +39,8 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
+    """A page of events, newest first; `next` is the cursor of the page behind it, and None on the last one."""
+
     rows: list[EventRow]
     next: UUID | None
     as_of: datetime

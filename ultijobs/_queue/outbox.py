@@ -108,6 +108,8 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
+    """A staged row, without its payload. `claimed_by` is the relay that has it now, or had it last."""
+
     id: UUID
     kind: OutboxKind
     name: str

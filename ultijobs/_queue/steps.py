@@ -18,6 +18,8 @@ __all__ = [
 
 
 class StepStatus(StrEnum):
+    """How far a recorded step is. `completed` is final; a failed one runs again in the next attempt."""
+
     COMPLETED = "completed"
     SLEEPING = "sleeping"
     WAITING = "waiting"
@@ -25,6 +27,8 @@ class StepStatus(StrEnum):
 
 
 class StepKind(StrEnum):
+    """What a step does: run a function, sleep, or wait for an event."""
+
     RUN = "run"
     SLEEP = "sleep"
     WAIT = "wait"
@@ -81,6 +85,11 @@ class StepAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
+    """An attempt that did not end well, or that an operator ended. `started_at` is None where it is not known.
+
+    `outcome` stays text, so that a newer release's word can be told.
+    """
+
     run_id: UUID
     job_id: UUID
     attempt: int

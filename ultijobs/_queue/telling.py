@@ -53,6 +53,11 @@ class WorkerOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
+    """A job, task, backfill or retention as an application declared it last; `kind` says which.
+
+    `environment` and `code_version` are those of the process that declared it.
+    """
+
     kind: str
     name: str
     queue: str | None

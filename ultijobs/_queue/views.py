@@ -48,6 +48,8 @@ class WaitingOn(StrEnum):
 
 
 class Sort(StrEnum):
+    """The order of a list of jobs: by creation, by due time, or by when they stopped."""
+
     NEWEST = "newest"
     OLDEST = "oldest"
     DUE = "due"
@@ -108,6 +110,8 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
+    """A page of jobs; `next` is the cursor of the page behind it, and None on the last one."""
+
     rows: list[JobRow]
     next: str | None
     as_of: datetime
@@ -136,6 +140,8 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class OutboxDepth:
+    """What waits in the outbox, and what was set aside."""
+
     staged: Count
     oldest: datetime | None
     """When the oldest staged row was."""
@@ -144,6 +150,8 @@ class OutboxDepth:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
+    """Counts of jobs by queue and by state. A job is in exactly one state."""
+
     queues: list[QueueRow]
     totals: Mapping[str, Count]
     """One key per job state."""
@@ -214,6 +222,8 @@ def by_name(groups: Iterable[DueGroup]) -> dict[str, Count]:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRow:
+    """A claim in flight: who holds which job, in which step, until when. `expired` by the database's clock."""
+
     id: UUID
     run_id: UUID
     name: str
@@ -301,6 +311,8 @@ class ActivityEntry:
 
 @dataclass(frozen=True, slots=True)
 class ActivityRow:
+    """What an operator did. `finished_at` is None while it is under way, and for good when its process died."""
+
     id: UUID
     at: datetime
     actor: str

@@ -10,6 +10,8 @@ __all__ = ["ANY", "INDEXED", "Field", "Op", "Term", "Where"]
 
 
 class Field(StrEnum):
+    """What a term of a filter is about; the value is the word before the colon."""
+
     ID = "id"
     RUN = "run"
     STATE = "state"
@@ -33,6 +35,8 @@ INDEXED = frozenset({Field.ID, Field.RUN, Field.STATE, Field.QUEUE, Field.REASON
 
 
 class Op(StrEnum):
+    """How a term compares; `over` and `under` belong to ages."""
+
     IS = "is"
     """Any of the values; one that ends in `*` is a prefix. Fingerprints and ids match as prefix and tail."""
     OVER = "over"

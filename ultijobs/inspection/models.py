@@ -76,6 +76,8 @@ class Why:
 
 
 class StuckKind(StrEnum):
+    """What a line of an incident is about; the runbook has a section for each."""
+
     DEAD = "dead letters"
     STARVING = "queue starving"
     PAUSED = "queue paused"
@@ -111,6 +113,11 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
+    """What is stuck, the worst first, and the queue in figures, all as of one moment of the database's clock.
+
+    `running` counts held leases, `capacity` the slots of live `workers`; `oldest_ready_ms` is None when nothing waits.
+    """
+
     as_of: datetime
     stats: Stats
     stuck: list[Stuck]
@@ -125,6 +132,8 @@ class Overview:
 
 
 class Action(StrEnum):
+    """What an operator can do; every act is planned first."""
+
     RETRY = "retry"
     CANCEL = "cancel"
     PAUSE = "pause"
@@ -162,6 +171,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
+    """How an act is carried out, and which rows it leaves alone."""
+
     from_step: str | None = None
     only_step: str | None = None
     allow_done: bool = False
@@ -230,6 +241,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ActOutcome:
+    """What an act did, by the ids of the rows that it was for.
+
+    `refused` are rows that it does not fit, `failed` those of the batch at which an error ended it. Batches that were
+    applied stay applied when it is stopped or cut off; `activity_id` is its row in the activity table.
+    """
+
     matched: int
     done: tuple[UUID, ...]
     refused: tuple[Refusal, ...]

@@ -61,6 +61,8 @@ def _ms(window: timedelta | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class PruneOutcome:
+    """How many rows of each kind a prune removed. What was removed stays removed when it is stopped or cut off."""
+
     deleted: Mapping[Kept, int]
     stopped: bool
     activity_id: UUID

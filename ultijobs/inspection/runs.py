@@ -33,6 +33,8 @@ class RunResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
+    """How the jobs of one slot ended."""
+
     occurrence: datetime
     result: RunResult
     took_ms: int | None

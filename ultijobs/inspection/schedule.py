@@ -51,6 +51,8 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
+    """One task: its declaration, what is coming, and what became of its latest slots."""
+
     row: TaskRow
     upcoming: list[datetime]
     """In the task's own zone."""
