@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,10 +18,9 @@ __all__ = ["Document", "Ticket", "export_catalogue", "fetch_index", "import_docu
 
 
 class Ticket(BaseModel):
-    """Input of the incidents that need nothing but a number, and a port where they talk to a dependency."""
+    """Input of the incidents that need nothing but a number."""
 
     number: int
-    port: int = 0
 
 
 class Document(BaseModel):
@@ -28,15 +28,16 @@ class Document(BaseModel):
     body: str
 
 
-async def ask_index(port: int) -> str:
-    """Asks a server that takes the connection and never answers."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(b"GET /simple/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await writer.drain()
-        return (await reader.readline()).decode()
-    finally:
-        writer.close()
+async def ask_index() -> str:
+    """Asks a server that takes the connection and never answers; it is there whenever the job is tried again."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        reader, writer = await asyncio.open_connection("127.0.0.1", silent.getsockname()[1])
+        try:
+            writer.write(b"GET /simple/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await writer.drain()
+            return (await reader.readline()).decode()
+        finally:
+            writer.close()
 
 
 @job(
@@ -47,10 +48,10 @@ async def ask_index(port: int) -> str:
     retry=RetryPolicy(attempts=3, delay="1s", max_delay="2s"),
     step_timeout="1s",
 )
-async def fetch_index(input: Ticket, step: Step) -> None:
+async def fetch_index(step: Step) -> None:
     """A dependency that times out: every attempt dies in the same step."""
     await step.run("prepare", os.getcwd)
-    await step.run("ask the index", ask_index, input.port)
+    await step.run("ask the index", ask_index)
 
 
 @job(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -12,7 +9,7 @@ from ultijobs import App
 from ultijobs_cli.demo import incidents
 from ultijobs_cli.demo.beginning import begin
 
-__all__ = ["Ledger", "enqueue_incidents", "enqueue_round", "silent_server"]
+__all__ = ["Ledger", "enqueue_incidents", "enqueue_round"]
 
 
 @dataclass
@@ -31,28 +28,11 @@ async def enqueue_round(app: App[None], url: str, ledger: Ledger, names: list[st
     return ids
 
 
-async def enqueue_incidents(app: App[None], ledger: Ledger, port: int) -> None:
+async def enqueue_incidents(app: App[None], ledger: Ledger) -> None:
     """Enqueues each kind of failure; what still lives from an earlier demo is deduped to it."""
-    tickets = [incidents.Ticket(number=number, port=port) for number in range(1, 13)]
+    tickets = [incidents.Ticket(number=number) for number in range(1, 13)]
     ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.fetch_index, tickets)]
     documents = [incidents.Document(number=number, body='{"title": "unfinished') for number in range(1, 6)]
     ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.import_document, documents)]
     for handle in (incidents.load_plugin, incidents.export_catalogue, incidents.send_reminder):
         ledger.ids.append((await app.enqueue(handle, incidents.Ticket(number=1))).id)
-
-
-@asynccontextmanager
-async def silent_server() -> AsyncGenerator[int]:
-    """A server on loopback that takes every connection and answers none; yields its port."""
-    held: set[asyncio.StreamWriter] = set()
-
-    async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        held.add(writer)
-
-    server = await asyncio.start_server(hold, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for writer in held:
-            writer.close()

@@ -111,20 +111,19 @@ async def database(directory: Path) -> AsyncGenerator[str]:
 
 async def perform(stage: Stage, options: Options, url: str, screen: Screen | None) -> None:
     """Gives work until the time is up, the round is done, or the screen is left."""
-    async with rounds.silent_server() as port:
-        if options.incidents:
-            await rounds.enqueue_incidents(stage.app, stage.ledger, port)
-        if screen is None:
-            await work(stage, options.seconds)
-            return
-        quiet = dataclasses.replace(stage, tell=silence)
-        giving = asyncio.create_task(work(quiet, options.seconds, repeat=True, breath=BREATH))
-        try:
-            await screen(url)
-        finally:
-            giving.cancel()
-            with suppress(asyncio.CancelledError):
-                await giving
+    if options.incidents:
+        await rounds.enqueue_incidents(stage.app, stage.ledger)
+    if screen is None:
+        await work(stage, options.seconds)
+        return
+    quiet = dataclasses.replace(stage, tell=silence)
+    giving = asyncio.create_task(work(quiet, options.seconds, repeat=True, breath=BREATH))
+    try:
+        await screen(url)
+    finally:
+        giving.cancel()
+        with suppress(asyncio.CancelledError):
+            await giving
 
 
 async def working(stage: Stage, workers: int, since: datetime) -> None:
