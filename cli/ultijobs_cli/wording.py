@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from ultijobs.inspection import wording
 from ultijobs.inspection.wording import NEVER as NONE
-from ultijobs.inspection.wording import count
+from ultijobs.inspection.wording import attempts, count, slots
 from ultijobs.inspection.wording import due as until
 from ultijobs.inspection.wording import short_id as tail
 
@@ -14,12 +14,14 @@ __all__ = [
     "NONE",
     "age",
     "amount",
+    "attempts",
     "count",
     "duration",
     "failure",
     "moment",
     "plural",
     "since",
+    "slots",
     "tail",
     "text",
     "until",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tui import data
 from ultijobs.inspection import Count
 from ultijobs_cli import wording
 
@@ -47,6 +49,19 @@ def test_ages_are_short_and_never_negative(seconds: float, text: str) -> None:
 )
 def test_a_count_says_how_far_it_can_be_trusted(count: Count, text: str) -> None:
     assert wording.count(count) == text
+
+
+@pytest.mark.parametrize(
+    ("running", "capacity", "text"),
+    [(3, 16, "3/16"), (16, 16, "16/16"), (17, 16, "16/16 +1"), (1_200, 0, "0/0 +1,200")],
+)
+def test_jobs_beyond_the_slots_stand_apart(running: int, capacity: int, text: str) -> None:
+    assert wording.slots(running, capacity) == text
+
+
+@pytest.mark.parametrize(("state", "text"), [("suspended", "1/5"), ("ready", "0/5"), ("running", "0/5")])
+def test_a_job_that_waits_within_an_attempt_is_in_it(state: str, text: str) -> None:
+    assert wording.attempts(replace(data.job(1), state=state, attempt=0, max_attempts=5)) == text
 
 
 def test_an_id_shows_the_digits_that_commands_take() -> None:

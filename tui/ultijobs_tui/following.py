@@ -35,7 +35,7 @@ class Following:
             return f"{name}: retried …", Tone.PLAIN
         if row.state in {JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.SUSPENDED}:
             waits = f" · waits for {waits_for(row)}" if row.waiting_on is not None else ""
-            return f"{name}: {row.state}, attempt {row.attempt}/{row.max_attempts}{waits} …", Tone.PLAIN
+            return f"{name}: {row.state}, attempt {fmt.attempts(row)}{waits} …", Tone.PLAIN
         self._watched = None
         if row.state == JobState.DONE:
             return f"✓ {name} is done{': r retries the rest' if one else ''}", Tone.GOOD

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ultijobs.inspection import Count
-from ultijobs.inspection.wording import NEVER, age, count, due, exact_age, ms_between, short, short_id
+from ultijobs.inspection.wording import NEVER, age, attempts, count, due, exact_age, ms_between, short, short_id, slots
 
 __all__ = [
     "EPOCH",
     "NEVER",
     "age",
     "age_between",
+    "attempts",
     "clock",
     "count",
     "due",
@@ -23,6 +24,7 @@ __all__ = [
     "short_count",
     "short_id",
     "size",
+    "slots",
     "spark",
     "took",
 ]

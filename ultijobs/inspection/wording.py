@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from ultijobs._queue.views import Count
+from ultijobs._queue.records import JobState
+from ultijobs._queue.views import Count, JobRow
 
-__all__ = ["NEVER", "age", "count", "due", "exact_age", "ms_between", "short", "short_id"]
+__all__ = ["NEVER", "age", "attempts", "count", "due", "exact_age", "ms_between", "short", "short_id", "slots"]
 
 NEVER: Final = "–"
 """What stands where there is nothing."""
@@ -53,6 +54,18 @@ def due(at: datetime | None, now: datetime) -> str:
         return NEVER
     ahead = ms_between(now, at)
     return "now" if ahead <= 0 else f"in {age(ahead)}"
+
+
+def attempts(row: JobRow) -> str:
+    """`2/5`: the attempt that it is in, or ended with. A wait gives its attempt back, and goes on in it."""
+    within = row.attempt + 1 if row.state == JobState.SUSPENDED else row.attempt
+    return f"{within}/{row.max_attempts}"
+
+
+def slots(running: int, capacity: int) -> str:
+    """`17/20`; jobs beyond the slots stand apart, `16/16 +1`: they have just ended, or their worker is gone."""
+    beyond = max(0, running - capacity)
+    return f"{running - beyond:,}/{capacity:,}{f' +{beyond:,}' if beyond else ''}"
 
 
 def short(n: int) -> str:

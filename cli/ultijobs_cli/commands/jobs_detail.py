@@ -66,7 +66,7 @@ def _pairs(row: JobRow, now: datetime) -> list[tuple[str, str | None]]:
         ("priority", str(row.priority) if row.priority else None),
         ("tenant", row.tenant_id),
         ("key", row.idempotency_key),
-        ("attempt", f"{row.attempt} of {row.max_attempts}"),
+        ("attempt", wording.attempts(row).replace("/", " of ")),
         ("worker", row.worker_id),
         ("lease", _lease(row, now)),
         ("step", row.running_step),

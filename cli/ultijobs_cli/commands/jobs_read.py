@@ -144,7 +144,7 @@ def _table(rows: list[JobRow], now: datetime) -> Block:
         Column("JOB", lambda row: row.name, wide=True),
         Column("QUEUE", lambda row: row.queue, rank=3, wide=True),
         Column("STATE", lambda row: Cell(row.state, STATE_TONES.get(row.state, ""))),
-        Column("ATT", lambda row: f"{row.attempt}/{row.max_attempts}", rank=2, right=True),
+        Column("ATT", wording.attempts, rank=2, right=True),
         Column("AGE", lambda row: _age(row, now), right=True),
         *([Column[JobRow]("TENANT", lambda row: wording.text(row.tenant_id), rank=4, wide=True)] if tenants else []),
         Column("NOTE", _note, rank=1, wide=True, least=32),

@@ -101,7 +101,7 @@ def queue_table(rows: list[QueueRow], now: datetime) -> Block:
             Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, "green"))),
             Column("READY", lambda row: wording.count(row.ready), right=True),
             Column("OLDEST", lambda row: wording.age(row.oldest_ready_ms), right=True),
-            Column("RUNS", lambda row: f"{row.running}/{row.capacity}", right=True),
+            Column("RUNS", lambda row: wording.slots(row.running, row.capacity), right=True),
             Column("DELAYED", lambda row: wording.count(row.delayed), rank=1, right=True),
             Column("SUSPENDED", lambda row: wording.count(row.suspended), rank=2, right=True),
             Column("DEAD", lambda row: Cell(wording.count(row.dead), "red" if row.dead.value else ""), right=True),

@@ -73,7 +73,7 @@ def test_every_stuck_row_says_which_key_helps() -> None:
 def test_nothing_stuck_is_said_with_the_numbers_that_prove_it() -> None:
     table = incident_table(frame(Needs(overview=True), FakeSource(overview=data.calm())), LOOK)
     assert table_text(table, 120) == [
-        "Nothing is stuck. oldest ready 0.8s · 0 dead · 8 of 20 slots busy on 2 workers",
+        "Nothing is stuck. oldest ready 0.8s · 0 dead · 8/20 slots busy on 2 workers",
     ]
 
 

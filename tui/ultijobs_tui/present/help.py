@@ -24,6 +24,7 @@ _GLYPHS: Final = (
     ("*", "marked"), ("+", "new in this list"), ("✓ ✗ ▶ c", "done, stopped short, not ended yet, cancelled"),
     ("– ! ·", "of a task's slots: skipped, missed, removed since"),
     ("↻ ☾ ✉", "a step that was replayed, sleeps, waits for an event"),
+    ("16/16 +1", "slots in use; beyond them: has just ended, or its worker is gone"),
     ("↑ ↓", "more than a minute ago, less"), ("812  10,000+  ~2.1M", "exact, at least, an estimate"),
     ("~ before an age", "by this machine's clock, which differs from the database's"),
 )  # fmt: skip

@@ -65,7 +65,7 @@ def gauges(overview: Overview | None, history: History, look: Look) -> Line:
     parts: list[str | Span] = [" ", *number("ready", "ready"), Span("oldest ", Tone.MUTED)]
     oldest = fmt.exact_age(overview.oldest_ready_ms)
     parts.append(Span(f"{oldest}{' !!' if late else ''}{gap}", Tone.BAD if late else Tone.PLAIN))
-    running = f"{overview.running:,}/{overview.capacity:,}"
+    running = fmt.slots(overview.running, overview.capacity)
     parts += [Span("running " if look.wide else "run ", Tone.MUTED), Span(f"{running}{gap}", Tone.STRONG)]
     if look.wide:
         parts += number("suspended", "suspended") + number("delayed", "delayed")
@@ -173,7 +173,7 @@ def _nothing(overview: Overview) -> tuple[Line, ...]:
     workers = "1 worker" if overview.workers == 1 else f"{overview.workers} workers"
     facts = (
         f"oldest ready {fmt.exact_age(overview.oldest_ready_ms)} · {fmt.count(dead)} dead · "
-        f"{overview.running} of {overview.capacity} slots busy on {workers}"
+        f"{fmt.slots(overview.running, overview.capacity)} slots busy on {workers}"
     )
     said = line(Span("Nothing is stuck. ", Tone.GOOD), facts)
     if overview.workers:
@@ -220,7 +220,7 @@ def queue_facts(queue: QueueRow, look: Look) -> list[Line]:
         line(
             Span(" ready ", Tone.MUTED), fmt.count(queue.ready),
             Span("  oldest ", Tone.MUTED), fmt.exact_age(queue.oldest_ready_ms),
-            Span("  running ", Tone.MUTED), f"{queue.running}/{queue.capacity}",
+            Span("  running ", Tone.MUTED), fmt.slots(queue.running, queue.capacity),
             Span("  delayed ", Tone.MUTED), fmt.count(queue.delayed),
             Span("  dead ", Tone.MUTED), fmt.count(queue.dead),
             Span("  workers ", Tone.MUTED), str(queue.workers),

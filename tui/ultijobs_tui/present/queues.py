@@ -69,7 +69,7 @@ def _row(queue: QueueRow, history: History, look: Look) -> Row:
             cell(fmt.NEVER if net is None else f"{net:+,.0f}" if round(net) else "0", Tone.MUTED),
             _eta(queue, net),
             cell(fmt.exact_age(queue.oldest_ready_ms), Tone.BAD if late else None),
-            cell(f"{queue.running}/{queue.capacity}" if queue.capacity else f"{queue.running}/–"),
+            cell(fmt.slots(queue.running, queue.capacity) if queue.capacity else f"{queue.running}/–"),
             cell(fmt.short_count(queue.delayed), Tone.MUTED),
             cell(fmt.short_count(queue.suspended), Tone.MUTED),
             cell(number(queue.dead), Tone.BAD if queue.dead.value else Tone.MUTED),

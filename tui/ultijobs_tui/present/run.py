@@ -38,7 +38,7 @@ def run_title(row: JobRow, look: Look) -> Line:
     """Who it is and where it stands."""
     stopped = row.state in {JobState.DEAD, JobState.FAILED}
     tone = Tone.BAD if stopped else Tone.GOOD if row.state == JobState.DONE else Tone.ACCENT
-    state = f"{row.state.upper()}{f' {row.stop_reason}' if row.stop_reason else ''} {row.attempt}/{row.max_attempts}"
+    state = f"{row.state.upper()}{f' {row.stop_reason}' if row.stop_reason else ''} {fmt.attempts(row)}"
     tenant = f" · tenant {row.tenant_id}" if row.tenant_id else ""
     when = f" {look.since(stands_since(row), exact=True)}"
     return line(

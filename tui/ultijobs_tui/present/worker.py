@@ -22,8 +22,8 @@ _ELSEWHERE: Final = "its jobs run elsewhere as soon as their leases end"
 
 def _code_words(workers: Sequence[WorkerRow]) -> list[str | Span]:
     """Which code the live processes run; more than one version is worth a look."""
-    versions = Counter(w.code_version or "?" for w in workers if not w.ended)
-    if not versions:
+    versions = Counter(w.code_version or "not told" for w in workers if not w.ended)
+    if not any(w.code_version for w in workers if not w.ended):
         return []
     told = ", ".join(f"{version} x{n}" for version, n in versions.most_common(4))
     return [Span("code ", Tone.MUTED), Span(told, Tone.WARN if len(versions) > 1 else Tone.PLAIN)]
