@@ -54,6 +54,12 @@ class Acting:
         self.undoable: Intent | None = None
         self.stays = ""
 
+    def nothing_to_undo(self) -> str | None:
+        """Why there is nothing to take back; None when there is."""
+        if self.undoable is not None:
+            return None
+        return f"nothing to undo: {self.stays}" if self.stays else "nothing to undo"
+
     async def run(self, intent: Intent) -> None:
         """From the intent to the result line; an error is told, never raised."""
         if self.busy:

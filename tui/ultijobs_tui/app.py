@@ -252,7 +252,7 @@ class Cockpit(NavigatingApp):
             return "the cockpit is read-only"
         if self.link.state is LinkState.LOST:
             return "the connection is lost"
-        return None
+        return self.acting.nothing_to_undo() if action.id == "undo" else None
 
     @property
     def tenant(self) -> str | None:

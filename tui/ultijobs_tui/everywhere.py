@@ -17,7 +17,6 @@ __all__ = ["Everywhere"]
 
 _MINUTE: Final = timedelta(minutes=1)
 _NOTHING_EARLIER: Final = "nothing earlier is kept"
-_INVERSES: Final = "pauses, drains, resumes, retries and cancels can be, and the last was or is none"
 _NOTHING_LATER: Final = "this is the last moment"
 
 
@@ -60,11 +59,8 @@ class Everywhere:
         self._app.poke()
 
     def _undo(self) -> None:
-        acting = self._app.acting
-        if acting.undoable is None:
-            self._app.say(f"nothing to undo: {acting.stays or _INVERSES}", Tone.WARN)
-        else:
-            self._app.act(acting.undoable)
+        if self._app.acting.undoable is not None:
+            self._app.act(self._app.acting.undoable)
 
     def _tenant(self) -> None:
         app = self._app

@@ -16,11 +16,12 @@ from ultijobs_tui.present.backfills import (
     backfill_table,
     backfills_summary,
 )
+from ultijobs_tui.present.fitting import unfit_for_queue
 from ultijobs_tui.screens.base import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table
 
-__all__ = ["BackfillsScreen"]
+__all__ = ["BackfillsScreen", "unfit_backfill"]
 
 _STOPPED: Final = frozenset({BackfillState.FAILED, BackfillState.CANCELLED})
 _QUEUED: Final = frozenset({"pause", "resume"})
@@ -84,7 +85,14 @@ class BackfillsScreen(ListScreen[BackfillRow]):
 
     def unfit(self, action: KeyAction) -> str | None:
         row = self.under()
-        return super().unfit(action) or (None if row is None else _unfit(action.id, row))
+        if row is None:
+            return super().unfit(action)
+        return unfit_backfill(action.id, row) or self._unfit_queue(action, row)
+
+    def _unfit_queue(self, action: KeyAction, row: BackfillRow) -> str | None:
+        if action.id not in _QUEUED or self.frame is None:
+            return None
+        return unfit_for_queue(action.id, row.queue, self.frame.overview)
 
     def _pass(self, row: BackfillRow, action: Action, verb: str) -> None:
         self.desk.act(Intent(action, Target(backfill=row.name), f"{verb} backfill {row.name}"))
@@ -98,13 +106,12 @@ class BackfillsScreen(ListScreen[BackfillRow]):
             self.desk.act(Intent(action, Target(queue=row.queue), f"{action.upper()} queue {row.queue}"))
 
 
-def _unfit(action: str, row: BackfillRow) -> str | None:  # noqa: PLR0911 - one line per reason
+def unfit_backfill(action: str, row: BackfillRow) -> str | None:  # noqa: PLR0911 - one line per reason
+    """Why an act on a backfill, or on its newest pass, would be refused as it stands."""
     if action in _QUEUED and row.queue is None:
         return "its queue is not known"
-    if action in {"start", "force"} and not row.declared:
-        return "the application does not declare it any more"
-    if action == "start" and row.state is BackfillState.COMPLETED:
-        return "it has completed: F forces a new pass"
+    if action in {"start", "force"}:
+        return _unfit_pass(action, row)
     if action == "cancel" and row.state is not BackfillState.RUNNING:
         return f"no pass of it is live; it is {row.state}"
     if action == "retry" and row.state not in _STOPPED:
@@ -113,4 +120,18 @@ def _unfit(action: str, row: BackfillRow) -> str | None:  # noqa: PLR0911 - one 
         return "its source and its count() disagree: going on cannot fix that"
     if action in {"open", "cancel", "retry"} and row.job_id is None:
         return "no pass of it is known"
+    if action == "retry" and row.job_state is None:
+        return "the job of its last pass is not kept any more: b starts a new one"
+    return None
+
+
+def _unfit_pass(action: str, row: BackfillRow) -> str | None:
+    if not row.declared:
+        return "the application does not declare it any more"
+    if row.state is BackfillState.RUNNING:
+        return "a pass of it is live already"
+    if row.state is BackfillState.EXCLUDED:
+        return f"it belongs to {', '.join(row.environments)}; here is {row.environment or 'no environment'}"
+    if action == "start" and row.state is BackfillState.COMPLETED:
+        return "it has completed: F forces a new pass"
     return None

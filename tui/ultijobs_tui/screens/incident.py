@@ -12,6 +12,7 @@ from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.causes import short_fingerprint
+from ultijobs_tui.present.fitting import unfit_for_queue, unfit_for_state
 from ultijobs_tui.present.holder import holder_of_stuck, place_of
 from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
 from ultijobs_tui.screens.base import bindings_of
@@ -113,10 +114,10 @@ class IncidentScreen(ListScreen[Stuck]):
             return "only dead letters can be retried"
         if action.id in {"canary", "retry"} and not stuck.where:
             return "this cause has no filter to find its jobs by"
-        if action.id == "resume" and stuck.kind is not StuckKind.PAUSED:
-            return "this queue is not paused"
-        if action.id == "pause":
-            return _unpausable(stuck)
+        if action.id in {"pause", "resume"}:
+            if stuck.kind is StuckKind.PAUSED:
+                return unfit_for_state(action.id, "paused")
+            return unfit_for_queue(action.id, queue_of(stuck), self.frame.overview if self.frame else None)
         if action.id == "why" and not (stuck.cause and stuck.cause.sample):
             return "there is no single job behind this row: enter lists them"
         return None
@@ -157,9 +158,3 @@ def queue_of(stuck: Stuck) -> str | None:
         return stuck.queue
     queues = list(stuck.cause.queues)
     return queues[0] if len(queues) == 1 else None
-
-
-def _unpausable(stuck: Stuck) -> str | None:
-    if stuck.kind is StuckKind.PAUSED:
-        return "this queue is paused already"
-    return None if queue_of(stuck) else "this row is not about one queue: pause it on 2"

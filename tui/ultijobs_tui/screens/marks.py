@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-from ultijobs.inspection import JobRow, JobState
+from ultijobs.inspection import JobRow, parse_where
+from ultijobs_tui.present.fitting import standing, unfit_for
 
 __all__ = ["Marks"]
-
-_STOPPED: Final = frozenset({JobState.DEAD, JobState.FAILED, JobState.CANCELLED})
-_LIVE: Final = frozenset({JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.SUSPENDED})
 
 
 class Marks:
@@ -31,11 +28,11 @@ class Marks:
     def toggle(self, row: JobRow) -> None:
         self.all = False
         if self._states.pop(str(row.id), None) is None:
-            self._states[str(row.id)] = row.state
+            self._states[str(row.id)] = standing(row)
 
     def add(self, rows: Iterable[JobRow]) -> None:
         self.all = False
-        self._states.update((str(row.id), row.state) for row in rows)
+        self._states.update((str(row.id), standing(row)) for row in rows)
 
     def mark_all(self) -> None:
         self._states, self.all = {}, True
@@ -47,7 +44,7 @@ class Marks:
         """What is marked is judged by its newest state."""
         for row in rows:
             if str(row.id) in self._states:
-                self._states[str(row.id)] = row.state
+                self._states[str(row.id)] = standing(row)
 
     def done(self, keys: Iterable[str], *, all_of_them: bool) -> None:
         """An act has done these; what it refused stays marked."""
@@ -75,12 +72,8 @@ class Marks:
     def unfit(self, act: str, row: JobRow | None, where: str) -> str | None:
         """Why `retry` or `cancel` fits none of what is meant."""
         if self.all:
-            return None if where else "an empty filter would mean everything: filter first"
-        states = set(self._states.values()) or ({row.state} if row is not None else set())
-        if not states:
-            return "no job is under the cursor"
-        fitting = _STOPPED if act == "retry" else _LIVE
-        if states & fitting:
-            return None
-        what = "only what has stopped can be retried" if act == "retry" else "only what lives can be cancelled"
-        return f"{what}; this is {', '.join(sorted(states))}"
+            if not where:
+                return "an empty filter would mean everything: filter first"
+            return unfit_for(act, parse_where(where).states() or ())
+        standings = set(self._states.values()) or ({standing(row)} if row is not None else set())
+        return unfit_for(act, standings) if standings else "no job is under the cursor"

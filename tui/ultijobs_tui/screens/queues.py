@@ -11,6 +11,7 @@ from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs, TallyAsk
 from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.present.finding import exactly
+from ultijobs_tui.present.fitting import unfit_for_state
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
 from ultijobs_tui.present.tallies import narrowed, tally_key, tally_table
 from ultijobs_tui.screens.ask import AskDialog
@@ -119,10 +120,8 @@ class QueuesScreen(ListScreen[QueueRow | Tally]):
         if self._by_tenant:
             return self._unfit_tenant(action)
         queue = self._queue()
-        if queue is not None and action.id == "pause" and queue.state == "paused":
-            return "this queue is paused already"
-        if queue is not None and action.id == "resume" and queue.state != "paused":
-            return "this queue is not paused"
+        if queue is not None and action.id in {"pause", "resume"}:
+            return unfit_for_state(action.id, queue.state)
         return super().unfit(action)
 
     def _unfit_tenant(self, action: KeyAction) -> str | None:

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from textual.widget import Widget
 
-from ultijobs.inspection import Action, AttemptRecord, JobDetail, JobState, PlanOptions, StepRecord, StepStatus
+from ultijobs.inspection import Action, AttemptRecord, JobDetail, PlanOptions, StepRecord, StepStatus
 from ultijobs_tui import format as fmt
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
+from ultijobs_tui.present.fitting import standing, unfit_for
 from ultijobs_tui.present.holder import holder_of
 from ultijobs_tui.present.run import (
     attempt_table,
@@ -29,8 +30,6 @@ from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["RunScreen"]
 
-_LIVE = frozenset({JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.SUSPENDED})
-_STOPPED = frozenset({JobState.DEAD, JobState.FAILED, JobState.CANCELLED})
 _ERROR_LINES = 8
 _ERROR_LINES_SHORT = 3
 
@@ -168,14 +167,9 @@ class RunScreen(CockpitScreen):
             return None
         if self._detail is None:
             return "the job is not read yet"
-        state = self._detail.row.state
-        if action.id == "retry" and state not in _STOPPED:
-            return f"only what has stopped can be retried; this is {state}"
-        if action.id == "cancel" and state not in _LIVE:
-            return f"only what lives can be cancelled; this is {state}"
         if action.id == "pager" and not self._under()[1]:
             return "there is no error under the cursor"
-        return None
+        return unfit_for(action.id, {standing(self._detail.row)})
 
     def _other_pane(self) -> None:
         other = self._steps if self.focused is self._attempts else self._attempts
