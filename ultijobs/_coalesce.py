@@ -155,7 +155,7 @@ class Coalescer(Generic[T, R]):
                 try:
                     answers = await self._send([item for item, _ in batch])
                     if len(answers) != len(batch):
-                        raise RuntimeError(f"{len(answers)} answers to {len(batch)} items")  # noqa: TRY301
+                        raise RuntimeError(f"{len(answers)} answers to {len(batch)} items")  # noqa: TRY301 - told to the batch
                 except self._transient as error:
                     failures += 1
                     open_batches[-1] = await self._again(batch, error, failures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import Final
+from typing import Final, cast
 
 import typer
 
@@ -78,5 +78,5 @@ def _given(ctx: typer.Context, name: str) -> str | None:
         value = here.params.get(name)
         if isinstance(value, str):
             return value
-        here = here.parent  # type: ignore[assignment]
+        here = cast("typer.Context | None", here.parent)
     return None

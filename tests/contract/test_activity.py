@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.contract.harness import Harness
-from ultijobs._queue.views import ActivityEntry
+from ultijobs._queue.activity import ActivityEntry
 
 SECOND = timedelta(seconds=1)
 

@@ -25,13 +25,13 @@ from tests.contract.moves import (
 )
 from ultijobs import Retention
 from ultijobs._ids import new_id
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.events import NewEvent
 from ultijobs._queue.outbox import OutboxState, Published
 from ultijobs._queue.records import JobState, Outcome
 from ultijobs._queue.retention import Kept, Shelf, Windows
 from ultijobs._queue.schedule import Arming, Dispatch, SlotOutcome
 from ultijobs._queue.telling import CatalogEntry
-from ultijobs._queue.views import ActivityEntry
 from ultijobs._retention.sweeping import sweep
 
 DAY = timedelta(days=1)

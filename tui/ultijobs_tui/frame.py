@@ -115,7 +115,6 @@ class Frame:
     """The database's clock."""
     took_ms: float = 0.0
     overview: Overview | None = None
-    overview_at: datetime | None = None
     queues: list[QueueRow] | None = None
     causes: list[Cause] | None = None
     tally: list[Tally] | None = None

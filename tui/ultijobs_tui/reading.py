@@ -66,8 +66,7 @@ class Reader:
         due = self._due(needs)
         if due and not needs.overview and self._last is not None and self._last.needs == needs:
             overview = await self._bars(needs, parts)
-            at = None if overview is None else overview.as_of
-            frame = replace(self._last, overview=overview, overview_at=at, failures=parts.failures)
+            frame = replace(self._last, overview=overview, failures=parts.failures)
             self._last = None
             now = await self._inspector.now() if overview is None else overview.as_of
             return replace(frame, as_of=now, took_ms=(self._monotonic() - began) * 1000)
@@ -87,7 +86,6 @@ class Reader:
             needs=needs,
             as_of=fmt.EPOCH,
             overview=overview,
-            overview_at=None if overview is None else overview.as_of,
             queues=await wanted("queues", needs.queues, lambda: self._queues(tenant)),
             causes=await asked(
                 "causes", needs.causes, lambda where: inspector.causes(parse_where(where, tenant=tenant))

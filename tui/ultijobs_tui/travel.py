@@ -115,7 +115,6 @@ class Travel:
             needs=needs,
             as_of=at,
             overview=overview,
-            overview_at=at,
             queues=overview.queues if overview and needs.queues else None,
             causes=_causes(overview) if overview and needs.causes is not None else None,
             failures=failures,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityEntry, ActivityRow
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.backfills import BackfillStore
 from ultijobs._queue.claims import (
@@ -34,8 +35,6 @@ from ultijobs._queue.telemetry import TelemetryStore
 from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
 from ultijobs._queue.undoing import UndoStore
 from ultijobs._queue.views import (
-    ActivityEntry,
-    ActivityRow,
     Cause,
     Count,
     DueGroup,

@@ -117,8 +117,8 @@ class _Psycopg(_Connection):
 
     async def fetch(self, query: str, *args: Any, **_limits: Any) -> list[Any]:
         from psycopg import AsyncCursor, Cursor  # noqa: PLC0415 - optional, and loaded: the caller has a connection
-        from psycopg.rows import dict_row  # noqa: PLC0415
-        from psycopg.types.string import StrDumper, TextLoader  # noqa: PLC0415
+        from psycopg.rows import dict_row  # noqa: PLC0415 - as above
+        from psycopg.types.string import StrDumper, TextLoader  # noqa: PLC0415 - as above
 
         # A cursor of our own: the caller may have set another kind, row factory or codec of text.
         kind: Any = AsyncCursor if self._waits else Cursor

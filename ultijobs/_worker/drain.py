@@ -68,6 +68,6 @@ def leave_behind(crew: Crew) -> None:
     for flight in crew.flying():
         for task in {*flight.body.tasks, flight.task}:
             if task is not None and not task.done():
-                # Else `asyncio.run` would wait for them, and the process could not end.
+                # Else `asyncio.run` would wait for them, and the process could not end; asyncio has no public way.
                 asyncio.tasks._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 setattr(task, "_log_destroy_pending", False)  # noqa: B010 - asyncio's own switch, unknown to its stubs

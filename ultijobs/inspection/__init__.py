@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ultijobs._durations import parse as parse_duration
+from ultijobs._queue.activity import ActivityEntry, ActivityRow
 from ultijobs._queue.backfills import PassRow, PassStatus
 from ultijobs._queue.claims import Progress
 from ultijobs._queue.events import EventPage, EventRow
@@ -14,8 +15,6 @@ from ultijobs._queue.schedule import Leader, Slot, SlotOutcome
 from ultijobs._queue.steps import AttemptRecord, StepRecord, StepStatus
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
-    ActivityEntry,
-    ActivityRow,
     Cause,
     Count,
     JobPage,

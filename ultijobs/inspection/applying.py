@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import ActResult, RequeueAsk
 from ultijobs._queue.telling import WorkerOrder
-from ultijobs._queue.views import ActivityEntry
 from ultijobs._queue.where import ANY
 from ultijobs.errors import Invariant, UltijobsError
 from ultijobs.inspection.commands import target_text

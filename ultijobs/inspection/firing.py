@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.records import Enqueued
-from ultijobs._queue.views import ActivityEntry, Count
+from ultijobs._queue.views import Count
 from ultijobs.errors import JobDuplicate
 from ultijobs.inspection.applying import Actor
 from ultijobs.inspection.commands import equivalent, target_text

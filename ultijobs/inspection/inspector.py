@@ -14,13 +14,13 @@ from uuid import UUID
 from ultijobs._connect import driver_for
 from ultijobs._definitions import checks
 from ultijobs._durations import Duration
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.events import EventPage
 from ultijobs._queue.lanes import capped_name
 from ultijobs._queue.records import JobState
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
-    ActivityRow,
     Cause,
     Count,
     JobPage,

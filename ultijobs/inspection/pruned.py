@@ -12,10 +12,11 @@ from uuid import UUID
 
 from ultijobs._definitions.bounds import Retention
 from ultijobs._durations import milliseconds
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.retention import Kept, Windows
 from ultijobs._queue.telling import CatalogEntry
-from ultijobs._queue.views import ActivityEntry, Count
+from ultijobs._queue.views import Count
 from ultijobs._retention.declared import declared as milliseconds_of
 from ultijobs._retention.declared import windows_in
 from ultijobs._retention.sweeping import sweep

@@ -7,8 +7,8 @@ from typing import Final
 
 from ultijobs._definitions.event import new_event
 from ultijobs._durations import Duration
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.driver import Driver
-from ultijobs._queue.views import ActivityEntry
 from ultijobs.inspection.applying import Actor
 from ultijobs.inspection.models import Published
 

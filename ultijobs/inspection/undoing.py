@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.undoing import REMEMBERED
-from ultijobs._queue.views import ActivityRow, JobRow, Sort
+from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import ActUnknown, NotUndoable
 from ultijobs.inspection.commands import equivalent

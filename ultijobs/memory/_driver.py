@@ -8,12 +8,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from ultijobs._clock import SYSTEM_CLOCK, Clock
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob, CrashPolicy, HeldSlot, Reaped, Settlement, Verdict
 from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
 from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
-from ultijobs._queue.views import ActivityEntry
 from ultijobs.memory import _acts, _claims, _operations, _settle, _steps
 from ultijobs.memory._backfills import MemoryBackfills
 from ultijobs.memory._enqueue import Transactions

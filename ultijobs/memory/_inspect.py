@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.health import Health
 from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
-    ActivityRow,
     Cause,
     Count,
     DueGroup,

@@ -8,8 +8,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from ultijobs._ids import new_id
+from ultijobs._queue.activity import ActivityEntry, ActivityRow
 from ultijobs._queue.telling import CatalogEntry, SignalKind, WorkerBeat, WorkerOrder
-from ultijobs._queue.views import ActivityEntry, ActivityRow
 from ultijobs.errors import Invariant
 from ultijobs.memory._rows import Pause, Worker
 from ultijobs.memory._store import Store

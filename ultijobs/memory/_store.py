@@ -9,11 +9,11 @@ from datetime import datetime
 from uuid import UUID
 
 from ultijobs._clock import Clock
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.lanes import Turns, capped_name
 from ultijobs._queue.records import JobState, Outcome
 from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.telling import CatalogEntry, SignalKind
-from ultijobs._queue.views import ActivityRow
 from ultijobs.memory._rows import Found, Key, Pause, Row, StoredEvent, Worker, gone
 from ultijobs.memory._signals import Signals
 from ultijobs.memory._slots import Slots

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from ultijobs._ids import new_id
-from ultijobs._queue.views import ActivityEntry, ActivityRow
+from ultijobs._queue.activity import ActivityEntry, ActivityRow
 from ultijobs.errors import Invariant
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.rows import ACTIVITY, activity_row

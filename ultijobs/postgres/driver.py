@@ -7,12 +7,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.attention import Attention
 from ultijobs._queue.claims import Allowance, ClaimAsk, ClaimedJob, CrashPolicy, HeldSlot, Reaped, Settlement, Verdict
 from ultijobs._queue.records import ActResult, Enqueued, NewJob, RequeueAsk
 from ultijobs._queue.steps import StepAnswer, StepRecord, StepWrite
 from ultijobs._queue.telling import CatalogEntry, Signal, WorkerBeat, WorkerOrder
-from ultijobs._queue.views import ActivityEntry
 from ultijobs.postgres import activity, catalog, filing, history, queues, undoing, workers
 from ultijobs.postgres.attention import attention
 from ultijobs.postgres.backfills import PostgresBackfills

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.health import Health
 from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.telling import CatalogEntry
 from ultijobs._queue.views import (
-    ActivityRow,
     Cause,
     Count,
     DueGroup,

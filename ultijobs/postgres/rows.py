@@ -7,10 +7,11 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.claims import Progress
 from ultijobs._queue.steps import AttemptRecord, StepRecord
 from ultijobs._queue.telling import CatalogEntry
-from ultijobs._queue.views import ActivityRow, JobRow, LeaseRow, WaitingOn, WorkerRow
+from ultijobs._queue.views import JobRow, LeaseRow, WaitingOn, WorkerRow
 
 if TYPE_CHECKING:
     from asyncpg import Record

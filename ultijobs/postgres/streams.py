@@ -52,8 +52,7 @@ def readable(column: str) -> str:
 
 def lower_bound(at: datetime) -> datetime:
     """As a parameter, what lies before every row that was read as `at` or later."""
-    # asyncpg sends the naive least datetime as -infinity.
-    return at if at > _EARLIEST else datetime.min  # noqa: DTZ901
+    return at if at > _EARLIEST else datetime.min  # noqa: DTZ901 - asyncpg sends the naive one as -infinity
 
 
 # $1 queues, $2 lanes and $3 ranks behind which to begin, $4 streams of each at the most

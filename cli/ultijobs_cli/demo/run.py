@@ -146,8 +146,8 @@ def silence(_line: str) -> None:
 async def cockpit(url: str) -> None:
     """Shows the cockpit on the demo's database until the person leaves it."""
     from ultijobs.inspection import Inspector  # noqa: PLC0415 - a headless demo needs no screen
-    from ultijobs_tui.entry import run_source  # noqa: PLC0415
-    from ultijobs_tui.source import LiveSource  # noqa: PLC0415
+    from ultijobs_tui.entry import run_source  # noqa: PLC0415 - likewise
+    from ultijobs_tui.source import LiveSource  # noqa: PLC0415 - likewise
 
     async with Inspector.connect(url, role="tui", source="tui") as inspector:
         await run_source(LiveSource(inspector))

@@ -13,9 +13,9 @@ from tests.contract.harness import HandClock
 from tests.contract.test_workers import beat
 from ultijobs import Retention
 from ultijobs._ids import new_id
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.records import NewJob
 from ultijobs._queue.telling import CatalogEntry
-from ultijobs._queue.views import ActivityEntry
 from ultijobs._retention.declared import declared
 from ultijobs._service.trouble import Trouble
 from ultijobs._worker.upkeep import Upkeep
