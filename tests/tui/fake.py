@@ -103,7 +103,6 @@ class FakeSource:
             as_of=self.as_of,
             took_ms=18.0,
             overview=self.overview if "overview" not in failures else None,
-            overview_at=self.as_of,
             queues=self.queues if needs.queues else None,
             causes=self.causes if needs.causes is not None and "causes" not in failures else None,
             tally=self.tally if needs.tally is not None else None,
