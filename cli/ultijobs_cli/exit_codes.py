@@ -47,6 +47,7 @@ _BY_CODE: Final[dict[str, ExitCode]] = {
         (
             errors.DriverUnavailable.code,
             errors.SchemaOutdated.code,
+            errors.RightsMissing.code,
             errors.NotImplementedYet.code,
             errors.AppUnusable.code,
             errors.LifespanFailed.code,

@@ -37,6 +37,7 @@ UltijobsError
 ├── DriverUnavailable            X_DRIVER_UNAVAILABLE
 ├── MetricsUnavailable           X_METRICS_UNAVAILABLE
 ├── SchemaOutdated               X_SCHEMA_OUTDATED
+├── RightsMissing                X_RIGHTS_MISSING
 ├── FilterInvalid                X_FILTER_INVALID
 ├── QueueUnknown                 X_QUEUE_UNKNOWN
 ├── MoveRefused                  X_MOVE_REFUSED
@@ -128,6 +129,7 @@ from ultijobs.errors.services import (
     MetricsUnavailable,
     Overloaded,
     RateLimited,
+    RightsMissing,
     SchemaOutdated,
     TimedOut,
 )
@@ -181,6 +183,7 @@ __all__ = [
     "QueueUnknown",
     "RateLimited",
     "Retry",
+    "RightsMissing",
     "RunCodeChanged",
     "SchemaOutdated",
     "StepDuplicate",

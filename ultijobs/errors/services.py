@@ -10,6 +10,7 @@ __all__ = [
     "MetricsUnavailable",
     "Overloaded",
     "RateLimited",
+    "RightsMissing",
     "SchemaOutdated",
     "TimedOut",
 ]
@@ -33,6 +34,14 @@ class SchemaOutdated(UltijobsError):
     code = "X_SCHEMA_OUTDATED"
     title = "The tables do not match this release"
     default_fix = "ultijobs migrate"
+
+
+class RightsMissing(SchemaOutdated):
+    """The tables fit, and the role that connects may not use them."""
+
+    code = "X_RIGHTS_MISSING"
+    title = "The role that connects lacks a right in the database"
+    default_fix = "ultijobs explain X_RIGHTS_MISSING"
 
 
 class MetricsUnavailable(UltijobsError):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from ultijobs._release import release
-from ultijobs.errors import Invariant, SchemaOutdated
+from ultijobs.errors import Invariant, RightsMissing, SchemaOutdated
 from ultijobs.postgres.dsn import Dsn
 from ultijobs.postgres.sql import Sql
 
@@ -109,7 +109,7 @@ async def apply(connection: Connection[Record], dsn: Dsn, sql: Sql, step: Migrat
                 ) from busy
             await asyncio.sleep(_LOCK_PAUSE * random.uniform(0.8, 1.2))  # noqa: S311 - keeps processes apart
         except asyncpg.InsufficientPrivilegeError as refusal:
-            raise SchemaOutdated(
+            raise RightsMissing(
                 f"this role may not apply {step.name} in schema {sql.quoted}: {refusal}",
                 fix=f"run `ultijobs migrate` as a role that may create in schema {sql.quoted}",
             ) from refusal

@@ -10,10 +10,10 @@ from typing import Final
 
 import asyncpg
 
-from ultijobs.errors import DriverUnavailable
+from ultijobs.errors import DriverUnavailable, RightsMissing, UltijobsError
 from ultijobs.postgres.dsn import Dsn
 
-__all__ = ["is_away", "is_server_answer", "translated", "unavailable"]
+__all__ = ["as_users_see_it", "is_away", "is_server_answer", "translated", "unavailable"]
 
 _AWAY: Final = (
     OSError,
@@ -52,8 +52,15 @@ def is_server_answer(failure: BaseException) -> bool:
     )
 
 
+def as_users_see_it(dsn: Dsn, failure: BaseException | None) -> UltijobsError | None:
+    """What is said in place of the failure; None for one that is no trouble of the database."""
+    if isinstance(failure, asyncpg.InsufficientPrivilegeError):
+        return RightsMissing(f"{dsn.shown} refuses this role: {failure}", meta={"url": dsn.shown})
+    return unavailable(dsn, failure) if isinstance(failure, Exception) and is_away(failure) else None
+
+
 def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:
-    """The failure as users see it: where, and why, without a password."""
+    """Where, and why, without a password."""
     reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
     what = "takes no writes" if isinstance(failure, asyncpg.ReadOnlySQLTransactionError) else "does not answer"
     return DriverUnavailable(f"{dsn.shown} {what}: {reason}", fix=_fix(failure), meta={"url": dsn.shown})
@@ -71,10 +78,11 @@ def _fix(failure: BaseException) -> str | None:
 
 @contextmanager
 def translated(dsn: Dsn) -> Generator[None]:
-    """Raises `DriverUnavailable` for what `is_away`; all else goes on unchanged."""
+    """Raises `DriverUnavailable` and `RightsMissing` for troubles of the database; all else goes on unchanged."""
     try:
         yield
     except Exception as failure:
-        if is_away(failure):
-            raise unavailable(dsn, failure) from failure
+        told = as_users_see_it(dsn, failure)
+        if told is not None:
+            raise told from failure
         raise

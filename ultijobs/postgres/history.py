@@ -7,16 +7,11 @@ needs no right to create anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-import asyncpg
-
 from ultijobs._queue.retention import Forgotten, Kept, Windows
-from ultijobs.errors import Invariant
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
@@ -102,12 +97,8 @@ OVER_CANCELLED: Final = _OVER.replace("<of>", "d.state = 'cancelled' and").repla
 
 
 async def make_days_ahead(links: Links, sql: Sql) -> None:
-    """Makes the partitions of the next 7 days; rows of a day without one go to the default partition.
-
-    Raises `Invariant` when this role may not call the function.
-    """
-    with _rights(sql, "make history's days"):
-        await links.fetch(sql(AHEAD))
+    """Makes the partitions of the next 7 days; rows of a day without one go to the default partition."""
+    await links.fetch(sql(AHEAD))
 
 
 async def forget(links: Links, sql: Sql, windows: Windows, after: str | None, limit: int) -> Forgotten:
@@ -130,14 +121,12 @@ async def forget(links: Links, sql: Sql, windows: Windows, after: str | None, li
 
 async def _take_day(links: Links, sql: Sql, longest: timedelta) -> str | None:
     """The oldest day that is over, now out of the table; None when there is none, or somebody holds the table."""
-    with _rights(sql, "take days out of history"):
-        day: str | None = await links.fetchval(sql(DETACH), longest)
+    day: str | None = await links.fetchval(sql(DETACH), longest)
     return day
 
 
 async def _sweep(links: Links, sql: Sql, name: str, block: int, blocks: int) -> Forgotten:
-    with _rights(sql, "sweep a day of history"):
-        told = await links.fetchrow(sql(SWEEP), name, block, blocks)
+    told = await links.fetchrow(sql(SWEEP), name, block, blocks)
     assert told is not None
     # What somebody reads stands until the next sweep.
     after = {"more": f"day {name} {block + blocks}", "gone": "days"}.get(told["stands"], "default")
@@ -166,17 +155,6 @@ def _next(windows: Windows, stage: str) -> str | None:
 
 def _counted(told: Record) -> Counter[Kept]:
     return +Counter({Kept.DONE: told["done"], Kept.CANCELLED: told["cancelled"]})
-
-
-@contextmanager
-def _rights(sql: Sql, doing: str) -> Generator[None]:
-    try:
-        yield
-    except asyncpg.InsufficientPrivilegeError as refused:
-        raise Invariant(
-            f"this role may not {doing}: {refused}",
-            fix=f"grant execute on all functions in schema {sql.quoted} to the worker's role",
-        ) from refused
 
 
 def place(told: Record) -> str:

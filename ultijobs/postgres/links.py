@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 
 from ultijobs.errors import DriverUnavailable, Invariant
-from ultijobs.postgres.faults import is_away, is_server_answer, unavailable
+from ultijobs.postgres.faults import as_users_see_it, is_away, is_server_answer, unavailable
 from ultijobs.postgres.place import Place
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Links:
             raise
 
     def give_back(self, held: Held, failure: BaseException | None) -> None:
-        """Keeps the connection if `failure` leaves it usable; raises `DriverUnavailable` for one of the database."""
+        """Keeps the connection if `failure` leaves it usable; raises what a trouble of the database means to users."""
         try:
             if failure is None:
                 self._keep(held)
@@ -121,8 +121,9 @@ class Links:
             self._after(held, failure)
         finally:
             self._turns.release()
-        if isinstance(failure, Exception) and is_away(failure):
-            raise unavailable(self._place.dsn, failure) from failure
+        told = as_users_see_it(self._place.dsn, failure)
+        if told is not None:
+            raise told from failure
 
     async def _wait(self) -> None:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from ultijobs.errors import SchemaOutdated
+from ultijobs.errors import RightsMissing, SchemaOutdated
 from ultijobs.postgres.applying import Migration, applied, apply
 from ultijobs.postgres.cluster import EmbeddedServer
 from ultijobs.postgres.dsn import Dsn
@@ -58,10 +58,7 @@ async def check(connection: Connection[Record], schema: str) -> int:
     try:
         steps = await applied(connection, sql)
     except asyncpg.InsufficientPrivilegeError as refusal:
-        raise SchemaOutdated(
-            f"schema {sql.quoted} cannot be read by this role: {refusal}",
-            fix=f"grant usage on schema {sql.quoted} and its tables to the role that connects",
-        ) from refusal
+        raise RightsMissing(f"schema {sql.quoted} cannot be read by this role: {refusal}") from refusal
     if not steps:
         raise SchemaOutdated(
             f"schema {sql.quoted} has no tables of ultijobs (version 0); this release is written for version {wanted}",

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.integration.postgres.conftest import settlement
 from ultijobs._queue.claims import Verdict
 from ultijobs._queue.records import JobState, Outcome
-from ultijobs.errors import DriverUnavailable, SchemaOutdated
+from ultijobs.errors import DriverUnavailable, RightsMissing
 from ultijobs.postgres import PostgresDriver
 
 GRANTS = """
@@ -49,9 +51,23 @@ async def test_a_worker_needs_no_right_to_make_tables(role, database, job, ask):
 async def test_a_role_without_rights_is_told_which_it_lacks(role):
     _, url = role
     driver = PostgresDriver(url)
-    with pytest.raises(SchemaOutdated, match="cannot be read by this role") as refusal:
+    with pytest.raises(RightsMissing, match="cannot be read by this role") as refusal:
         await driver.open()
-    assert "grant" in refusal.value.fix
+    assert refusal.value.fix == "ultijobs explain X_RIGHTS_MISSING"
+    await driver.close()
+
+
+async def test_a_role_that_may_only_look_is_told_so_where_it_writes(role, database, job):
+    name, url = role
+    await database.execute(
+        f"grant usage on schema public to {name}; grant select on all tables in schema public to {name}"
+    )
+    driver = PostgresDriver(url)
+    await driver.open()
+    assert await driver.inspect.attempts(job().id) == []
+    for write in (partial(driver.enqueue, [job()]), driver.housekeep):
+        with pytest.raises(RightsMissing, match=f"{name}@.* refuses this role: permission denied for"):
+            await write()
     await driver.close()
 
 

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from pydantic import BaseModel
 from typer.testing import CliRunner
@@ -42,6 +43,8 @@ from ultijobs._queue.claims import ClaimAsk
 from ultijobs.errors import CATALOGUE, UltijobsError
 from ultijobs.inspection import Action, Inspector, PlanOptions, Target, parse_where
 from ultijobs.memory import MemoryDriver
+from ultijobs.postgres.dsn import Dsn
+from ultijobs.postgres.faults import translated
 from ultijobs.testing import FrozenClock, JobsTestApp
 from ultijobs_cli.app import app as cli_app
 
@@ -442,6 +445,15 @@ async def connected(url: str) -> None:
 @trigger(errors.DriverUnavailable)
 async def a_database_that_is_away(request):
     return await raised_by(connected("postgresql://127.0.0.1:1/shop"))
+
+
+@trigger(errors.RightsMissing)
+def a_role_that_may_not_write(request):
+    def refused() -> None:
+        with translated(Dsn.parse("postgresql://shop@db/shop")):
+            raise asyncpg.InsufficientPrivilegeError("permission denied for table x_jobs")
+
+    return raised(refused)
 
 
 @trigger(errors.SchemaOutdated)
