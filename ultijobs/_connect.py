@@ -22,6 +22,8 @@ def driver_for(url: str, schema: str = "public") -> Driver:
     Raises `Invariant` for a scheme that is unknown or missing and `NotImplementedYet` for one that is planned. No
     message repeats the URL beyond its scheme, since it may hold a password.
     """
+    if not isinstance(url, str) or not isinstance(schema, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+        raise Invariant("the database URL and its schema are texts", fix=_FIX)
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon:

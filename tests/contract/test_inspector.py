@@ -334,6 +334,11 @@ async def test_a_state_of_a_newer_release_is_told_as_that(harness: Harness, insp
     why = await inspector.why(job)
     assert (why.state, why.waiting_on) == ("archived", None)
     assert "newer release" in (why.holder or "")
+    with pytest.raises(FilterInvalid) as refused:
+        parse_where("state:archived")
+    known = refused.value.fix.rpartition(" ")[2]
+    assert known.startswith("-state:ready,")
+    assert [row.id for row in (await inspector.jobs(known)).rows] == [job]
 
 
 # -- overview ------------------------------------------------------------------------------------------

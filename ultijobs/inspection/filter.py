@@ -123,8 +123,10 @@ def _age(word: Word) -> Term:
 def _value(word: Word, field: Field, value: str) -> str:
     closed = _CLOSED.get(field)
     if closed is not None and value not in closed:
-        near = get_close_matches(value, closed, 1, 0.4)
+        near = get_close_matches(value, closed, 1, 0.6)
         fix = f"did you mean {field}:{near[0]}" if near else f"use one of {', '.join(closed)}"
+        if field is Field.STATE and not near:
+            fix += f"; a state that a newer release wrote is found by -state:{','.join(closed)}"
         raise invalid(f"unknown {field} {value!r}", at=word.at, fix=fix)
     if field in {Field.ID, Field.RUN}:
         digits = value.lower().removeprefix("…").replace("-", "")

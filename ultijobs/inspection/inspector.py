@@ -39,6 +39,7 @@ from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
 from ultijobs.inspection.examined import Examined
 from ultijobs.inspection.filter import parse_where
+from ultijobs.inspection.kinds import kinds_checked
 from ultijobs.inspection.leases import leases
 from ultijobs.inspection.models import (
     Action,
@@ -68,6 +69,7 @@ __all__ = ["Inspector"]
 _GATED: Final = frozenset({WaitingOn.PAUSED, WaitingOn.NO_WORKER, WaitingOn.SLOT, WaitingOn.TENANT, WaitingOn.RATE})
 
 
+@kinds_checked
 class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
     """Reads and acts on an open driver.
 

@@ -77,6 +77,8 @@ def _named(action: Action, name: str) -> Target:
 
 async def make_plan(driver: Driver, action: Action, target: Target, options: PlanOptions) -> Plan:
     """Reads what the act would touch, in a bounded number of statements, and changes nothing."""
+    if options.as_of is not None and options.as_of.tzinfo is None:
+        raise Invariant(f"as_of is {options.as_of}, without a zone", fix="give an aware datetime")
     as_of = options.as_of or await driver.inspect.now()
     if options.from_step is not None and options.only_step is not None:
         raise Invariant("from_step and only_step exclude each other", fix="give one of them")
