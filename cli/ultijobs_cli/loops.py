@@ -1,4 +1,4 @@
-"""The event loop of a role: the quickest there is, with threads that no handler closes for all others."""
+"""The event loop of a role: the quickest there is; no handler ends it, or its threads, for all others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class _RenewedThreads(asyncio.AbstractEventLoop):
-    """Makes default threads anew after they were closed, where a loop of the standard library refuses every call."""
+class _Shared(asyncio.AbstractEventLoop):
+    """Makes default threads anew after they were closed, where a loop of the standard library refuses every call.
+
+    A task that stops the loop fails instead: what ends a role is its own end.
+    """
 
     _threads: Executor | None = None
 
@@ -40,6 +43,12 @@ class _RenewedThreads(asyncio.AbstractEventLoop):
         finally:
             waiting.shutdown(wait=False)
 
+    def stop(self) -> None:
+        """Ends `run_until_complete`, which asks from a callback. Raises `RuntimeError` in a task."""
+        if asyncio.current_task(self) is not None:
+            raise RuntimeError("a task called stop() on the event loop, which other jobs run on as well")
+        super().stop()  # pyright: ignore[reportAbstractUsage] - of the loop mixed into
+
 
 def new_loop() -> asyncio.AbstractEventLoop:
     try:
@@ -50,5 +59,5 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _renewing(base: type[asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
-    made: asyncio.AbstractEventLoop = type("Loop", (_RenewedThreads, base), {})()
+    made: asyncio.AbstractEventLoop = type("Loop", (_Shared, base), {})()
     return made

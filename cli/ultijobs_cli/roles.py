@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from ultijobs import _log
 from ultijobs.errors import UltijobsError
@@ -19,6 +19,8 @@ from ultijobs_cli.report import CommandFailed, Report
 
 __all__ = ["leaving_early", "run_role"]
 
+SIGNALS_EVERY: Final = 1.0
+
 
 def run_role(run: Callable[[], Coroutine[Any, Any, None]], event: str) -> None:
     """Until it ends. What keeps it from starting is exit 4; a second signal is a KeyboardInterrupt."""
@@ -27,12 +29,46 @@ def run_role(run: Callable[[], Coroutine[Any, Any, None]], event: str) -> None:
     gc.freeze()
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(run())
+            _run_to_its_end(runner.get_loop(), run)
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START) from error
+    except asyncio.CancelledError:
+        raise CommandFailed(Report("its tasks were cancelled from within", exit_code=ExitCode.FAILED)) from None
     except Exception as error:
         _log.emit(logging.CRITICAL, event, "the process ends", exc_info=error)
         raise
+
+
+def _run_to_its_end(loop: asyncio.AbstractEventLoop, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Lets the loop go on when a callback of the application's code has stopped it, or has called `sys.exit`."""
+    role = loop.create_task(run())
+    keeping = loop.create_task(_keep_signals())
+    said = _log.RateLimit(1.0)
+    while not role.done():
+        try:
+            loop.run_until_complete(role)
+        except (RuntimeError, SystemExit, KeyboardInterrupt) as error:
+            if not role.done() and said.admit("stopped") is not None:
+                _log.emit(
+                    logging.ERROR,
+                    "jobs.worker.loop-stopped",
+                    f"a callback of the application's code would have ended the event loop, which goes on: {error!r}",
+                    exc_info=error,
+                )
+    keeping.cancel()
+    role.result()
+
+
+async def _keep_signals() -> None:
+    """Takes the signals back that a handler has taken: else nothing but a kill would end the process."""
+    own = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    while True:
+        await asyncio.sleep(SIGNALS_EVERY)
+        for number, handler in own.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+                said = f"a handler took {number.name}, which ends this process; it is taken back"
+                _log.emit(logging.WARNING, "jobs.worker.signal-taken", said)
 
 
 class _LeftEarlyError(BaseException):

@@ -36,3 +36,20 @@ def test_the_threads_that_a_lifespan_sets_are_used():
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main())
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_handler_that_stops_the_loop_fails_and_the_loop_goes_on(quick: bool, monkeypatch: pytest.MonkeyPatch):
+    if not quick:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    async def handler() -> None:
+        asyncio.get_running_loop().stop()
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="stop"):
+            await asyncio.create_task(handler())
+        await asyncio.sleep(0)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())

@@ -80,7 +80,7 @@ def _said(error: BaseException) -> str:
         text = str(error.cause if isinstance(error, UltijobsError) else error)
         inner = members(error)[:MOST_OF_GROUP]
         return "; ".join([text, *(f"{_code(each)}: {_said(each)}" for each in inner)])
-    except Exception as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
+    except BaseException as trouble:  # noqa: BLE001 - an exception whose text cannot be had still has to be stored
         return f"its text cannot be had: {type(trouble).__qualname__}"
 
 

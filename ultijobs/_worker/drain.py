@@ -13,7 +13,7 @@ from ultijobs._service.stop import Stop, StopRequest
 from ultijobs._worker.crew import Crew
 from ultijobs._worker.settings import Settings
 
-__all__ = ["drain", "hand_back_rest", "leave_behind"]
+__all__ = ["break_off", "drain", "hand_back_rest", "leave_behind"]
 
 UNWINDS_WITHIN: Final = 1.0
 """How long cancelled bodies may take to end before their claims are handed back without them, in seconds."""
@@ -46,6 +46,30 @@ async def drain(crew: Crew, claiming: asyncio.Task[None], settings: Settings, st
         at_once.cancel()
     claiming.cancel()
     await hand_back_rest(crew)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SETTLES_WITHIN):
+            await crew.settler.drained()
+
+
+async def break_off(crew: Crew) -> None:
+    """Ends the work of a process whose tasks a job has cancelled: each attempt ends as that has made it end.
+
+    What does not end, or cannot be settled any more, lapses with its lease: that job uses up its attempts.
+    """
+    flying = crew.flying()
+    names = ", ".join(sorted({flight.job.name for flight in flying})) or "none"
+    emit(
+        logging.CRITICAL,
+        "jobs.worker.cancelled",
+        f"every task of this process was cancelled, by one of the jobs that run here: {names}; the process ends",
+        name=flying[0].job.name if len(flying) == 1 else None,
+        job_id=flying[0].job.id if len(flying) == 1 else None,
+        worker_id=crew.identity.worker_id,
+    )
+    crew.claimer.stop()
+    tasks = [flight.task for flight in flying if flight.task is not None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=UNWINDS_WITHIN)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(SETTLES_WITHIN):
             await crew.settler.drained()

@@ -35,7 +35,7 @@ from ultijobs._worker.application import (
 )
 from ultijobs._worker.caps import Caps, declared_caps
 from ultijobs._worker.crew import Crew
-from ultijobs._worker.drain import drain, hand_back_rest, leave_behind
+from ultijobs._worker.drain import break_off, drain, hand_back_rest, leave_behind
 from ultijobs._worker.limiter import Limiter
 from ultijobs._worker.observing import Observer
 from ultijobs._worker.services import Services
@@ -109,12 +109,13 @@ class Worker:
         """
         self._stop.ask(Stop.NOW if now else Stop.DRAIN)
 
-    async def run(self) -> None:
+    async def run(self, *, alone: bool = False) -> None:
         """Works until `stop`, SIGTERM or ctrl-c; a second signal hands back at once and raises `KeyboardInterrupt`.
 
-        Cancelled, it hands back at once too. Waits for a database that is away. Raises `SchemaOutdated` for tables that
-        do not fit this release, `JobConcurrencyUnenforceable` for caps that the driver cannot keep, `LifespanFailed`;
-        then nothing was claimed.
+        Cancelled, it hands back at once too; unless it is `alone` in its process, where only a job can have cancelled
+        it, with all other tasks: then no attempt is handed back at no cost. Waits for a database that is away. Raises
+        `SchemaOutdated` for tables that do not fit this release, `JobConcurrencyUnenforceable` for caps that the driver
+        cannot keep, `LifespanFailed`; then nothing was claimed.
         """
         parent = os.environ.get(PARENT_FD)
         with self._stop.on_signals(), on_parent_death(self._stop, None if parent is None else int(parent)):
@@ -124,7 +125,7 @@ class Worker:
                 )
                 crew = await self._start(stack)
                 if crew is not None:
-                    await self._work(crew, stack)
+                    await self._work(crew, stack, alone=alone)
         if self._stop.interrupted:
             raise KeyboardInterrupt
 
@@ -200,7 +201,7 @@ class Worker:
             return None
         return crew
 
-    async def _work(self, crew: Crew, stack: contextlib.AsyncExitStack) -> None:
+    async def _work(self, crew: Crew, stack: contextlib.AsyncExitStack, *, alone: bool) -> None:
         await stack.enter_async_context(self._app.driver.subscribe(crew.signals.take))
         me = crew.identity
         emit(
@@ -234,6 +235,9 @@ class Worker:
                 # None of these ends by itself: one that did has a fault, and this process must not go on without it.
                 task.result()
         except asyncio.CancelledError:
+            if alone and self._stop.stage is Stop.NO:
+                await break_off(crew)
+                raise
             # Whoever cancels does not wait for a grace.
             self.stop(now=True)
             await drain(crew, claiming, self._settings, self._stop)

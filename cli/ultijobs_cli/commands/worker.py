@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated, Final
 
 import typer
@@ -99,7 +100,7 @@ def worker(
             metrics_port=metrics_port,
             metrics_host=metrics_host,
         )
-        run_role(working.run, "jobs.worker.failed")
+        run_role(partial(working.run, alone=True), "jobs.worker.failed")
         return Report(f"worker {working.worker_id} drained", {"worker_id": working.worker_id})
     from ultijobs._worker.processes import supervise  # noqa: PLC0415 - as the worker
 

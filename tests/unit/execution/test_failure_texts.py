@@ -66,6 +66,14 @@ async def test_a_text_of_megabytes_with_a_nul_is_stored_with_an_escape_and_a_mar
     assert len(settlement.traceback.encode()) <= 20_000
 
 
+def test_an_error_that_ends_the_process_when_it_is_shown_is_stored_by_its_class():
+    class Ending(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    assert describe(Ending(), limit=1_000).text.endswith("Ending: its text cannot be had: SystemExit")
+
+
 def test_an_error_whose_text_cannot_be_had_is_stored_by_its_class():
     failure = describe(thrown(Hostile()), limit=1_000)
     assert failure.text.endswith("Hostile: its text cannot be had: RuntimeError")
