@@ -11,7 +11,7 @@ import typer
 
 from ultijobs import _durations
 from ultijobs.errors import CliBadFlag, DurationInvalid
-from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_where
+from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_pace, parse_where
 from ultijobs_cli.completing import job_names, queue_names
 
 __all__ = [
@@ -114,8 +114,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 NeverAsks = Annotated[bool, typer.Option("--yes", "-y", help="Accepted for consistency; this command never asks.")]
 
-_PACE: Final = re.compile(r"(\d{1,6})\s*/\s*(.+)")
-
 
 def bad(flag: str, cause: str, fix: str) -> CliBadFlag:
     """A refusal that names the flag."""
@@ -198,11 +196,7 @@ def pace_of(text: str | None) -> tuple[int, timedelta] | None:
     """`500/1s` as rows and the pause after them. Raises `CliBadFlag`."""
     if text is None:
         return None
-    found = _PACE.fullmatch(text.strip())
-    if found is None or int(found[1]) < 1:
-        raise bad("--pace", f"{text!r:.100} is no pace", "write --pace 500/1s")
     try:
-        pause = span_of("--pace", f"1{found[2]}" if found[2].isalpha() else found[2])
-    except CliBadFlag as error:
-        raise bad("--pace", f"{text!r:.100} is no pace", "write --pace 500/1s") from error
-    return int(found[1]), pause
+        return parse_pace(text)
+    except DurationInvalid as error:
+        raise bad("--pace", error.cause, "write --pace 500/1s") from error

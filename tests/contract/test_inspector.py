@@ -373,7 +373,9 @@ async def test_each_kind_of_trouble_is_one_line(harness: Harness, inspector: Ins
     }
     assert by_key["dead:terminal:7f3a"].count == Count(3)
     assert seen.unserved_names == {"unheard": Count(1)}
+    assert (await inspector.plan(Action.RESUME, "billing")).ready == Count(1)
     for line in seen.stuck:
+        assert line.since is not None, line.key
         assert line.where is not None
         assert (await inspector.count(line.where)).value == line.count.value, line.where
 

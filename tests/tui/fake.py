@@ -174,6 +174,7 @@ class FakeSource:
             equivalent=equivalent(action, target, options, self.as_of),
             inverse=INVERSE.get(action),
             forecast=forecast,
+            ready=Count(51_201) if target.queue else None,
         )
 
     async def apply(

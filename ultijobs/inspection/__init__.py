@@ -49,6 +49,7 @@ from ultijobs.inspection.models import (
     Why,
 )
 from ultijobs.inspection.moving import whither
+from ultijobs.inspection.pacing import parse_pace
 from ultijobs.inspection.pruned import Expired, KeptRow, PruneOutcome
 from ultijobs.inspection.runs import RunResult, TaskRun
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
@@ -136,6 +137,7 @@ __all__ = [
     "format_where",
     "inert",
     "parse_duration",
+    "parse_pace",
     "parse_where",
     "remaining_of",
     "undone_by",

@@ -9,8 +9,9 @@ from ultijobs._queue.views import Count
 from ultijobs.inspection.models import Stuck, StuckKind
 from ultijobs.inspection.schedule import late_since
 
-__all__ = ["late_tasks"]
+__all__ = ["NO_LEADER", "late_tasks"]
 
+NO_LEADER = "no scheduler leads"
 _SHOWN_ERROR = 120
 
 
@@ -25,7 +26,7 @@ def _line(state: TaskState, since: datetime) -> Stuck:
     if state.last_error is not None:
         why = state.last_error.partition("\n")[0][:_SHOWN_ERROR]
     else:
-        why = "its scheduler has not decided it" if led else "no scheduler leads"
+        why = "its scheduler has not decided it" if led else NO_LEADER
     return Stuck(
         key=f"task:{state.task}",
         kind=StuckKind.CRON,

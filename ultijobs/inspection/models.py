@@ -231,6 +231,8 @@ class Plan:
     """What the inverse has to say again: the reason and the rest of a pause that is ended."""
     forecast: Forecast | None = None
     """Of a backfill that would be started: what a pass would touch, and what must hold for one."""
+    ready: Count | None = None
+    """Of a queue that would be paused or resumed: what is due in it."""
 
     @property
     def sampled(self) -> int | None:

@@ -64,7 +64,7 @@ async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str 
     async def due() -> list[Stuck]:
         groups = await _not_claimed(store, facts, tenant)
         facts.names = by_name(groups) if tenant is None else {}
-        return [*_unknown_names(facts.names), *throttled(groups, facts.workers)]
+        return [*_unknown_names(groups, facts.names), *throttled(groups, facts.workers)]
 
     async def tasks() -> list[Stuck]:
         return await late_tasks(schedule, facts.now)
@@ -149,7 +149,7 @@ def _dead(cause: Cause, now: datetime) -> Stuck:
 
 
 def _outbox(stats: Stats) -> list[Stuck]:
-    """What was set aside waits for a person; what is staged for long waits for a relay, or for a transaction to end."""
+    """What was set aside waits for a person; what is staged for long waits for a relay."""
     depth = stats.outbox
     if depth is None:
         return []
@@ -170,7 +170,7 @@ def _outbox(stats: Stats) -> list[Stuck]:
             kind=StuckKind.OUTBOX,
             severity=1,
             count=depth.staged,
-            why="staged and not taken: no relay, or a transaction that stays open",
+            why="staged and not taken: no relay runs, or it does not reach the queue",
             since=depth.oldest,
             last=None,
             held_by=None,
@@ -245,7 +245,7 @@ def _busy(queue: QueueRow, facts: _Facts) -> str:
     return f"{sum(w.running for w in serving)} of {sum(w.concurrency for w in serving)} slots busy"
 
 
-def _unknown_names(names: Mapping[str, Count]) -> list[Stuck]:
+def _unknown_names(groups: Sequence[DueGroup], names: Mapping[str, Count]) -> list[Stuck]:
     return [
         Stuck(
             key=f"name:{name}",
@@ -253,7 +253,7 @@ def _unknown_names(names: Mapping[str, Count]) -> list[Stuck]:
             severity=2,
             count=count,
             why=f"no worker knows the name {name}",
-            since=None,
+            since=min(group.oldest for group in groups if group.name == name and group.tenant is None),
             last=None,
             held_by=None,
             where=format_where(Where((Term(Field.STATE, Op.IS, ("ready",)), Term(Field.JOB, Op.IS, (name,))))),

@@ -205,7 +205,7 @@ async def _queue_plan(driver: Driver, action: Action, target: Target, options: P
         options=options,
         as_of=as_of,
         matched=Count(int(changes)),
-        queues={name: _waiting(row)},
+        queues={name: 0 if row is None else row.ready.value},
         tenants=0,
         samples=(),
         refused=(),
@@ -215,6 +215,7 @@ async def _queue_plan(driver: Driver, action: Action, target: Target, options: P
         equivalent=equivalent(action, target, options, as_of),
         inverse=_INVERSE[action] if changes else None,
         inverse_options=_pause_again(row, as_of) if action is Action.RESUME and row is not None else PlanOptions(),
+        ready=Count(0) if row is None else row.ready,
     )
 
 
@@ -222,10 +223,6 @@ def _pause_again(row: QueueRow, as_of: datetime) -> PlanOptions:
     """The pause that is ended, as it would have gone on."""
     left = None if row.resume_at is None else max(row.resume_at - as_of, _A_SECOND)
     return PlanOptions(reason=row.pause_reason, duration=left)
-
-
-def _waiting(row: QueueRow | None) -> int:
-    return 0 if row is None else row.ready.value
 
 
 async def _worker_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:

@@ -197,14 +197,14 @@ def _blocks(detail: TaskDetail, now: datetime) -> list[Block]:
         ("meaning", Cell(wording.text(row.meaning))),
         ("catch up", Cell(f"{row.catch_up}, {row.max_catch_up} at the most")),
         ("next", Cell(_local(row.next))),
-        ("last", Cell(wording.moment(row.last_fired))),
+        ("last", Cell(_utc(row.last_fired))),
         (
             "decided",
-            Cell(wording.moment(row.watermark) if row.watermark else "not armed: no scheduler has seen it"),
+            Cell(_utc(row.watermark) if row.watermark else "not armed: no scheduler has seen it"),
         ),
     ]
     if row.late_since:
-        pairs.append(("late", Cell(f"since {wording.moment(row.late_since)}", "red")))
+        pairs.append(("late", Cell(f"since {_utc(row.late_since)}", "red")))
     if row.last_error:
         pairs.append(("error", Cell(row.last_error, "red")))
     upcoming = grid(
@@ -231,6 +231,11 @@ def _ledger(slots: Sequence[Slot], now: datetime) -> Block:
         ],
         empty="no slot was decided yet",
     )
+
+
+def _utc(at: datetime | None) -> str:
+    """Said with its zone: other times on the page are the task's own."""
+    return wording.NONE if at is None else f"{wording.moment(at)} UTC"
 
 
 def _local(at: datetime | None) -> str:

@@ -58,6 +58,20 @@ async def test_no_two_buttons_of_a_dialog_are_called_the_same() -> None:
         assert driver.source.applied == []
 
 
+async def test_many_retries_can_be_given_a_pace() -> None:
+    async with driving() as driver:
+        await driver.press(*cursor_on("7f3a"), "r")
+        dialog = await driver.dialog()
+        dialog.query_one("#pace", Input).focus()
+        await driver.press(*"500/")
+        await driver.sees("'500/' is no pace")
+        await driver.press(*"2s")
+        await driver.sees("500 per batch, 2s between", "--pace 500/2s")
+        await driver.press("enter", "tab", *"3902", "enter")
+        await driver.until(lambda: driver.source.applied)
+        assert (driver.source.applied[0].options.batch, driver.source.applied[0].options.pause.seconds) == (500, 2)
+
+
 async def test_what_an_act_said_stays_with_its_screen() -> None:
     async with driving() as driver:
         await driver.press(*cursor_on("7f3a"), "r")

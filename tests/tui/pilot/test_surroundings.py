@@ -111,10 +111,10 @@ async def test_from_a_row_of_the_outbox_to_its_job_or_to_its_error_whole() -> No
         await driver.sees("✗ failed")
 
 
-async def test_what_holds_the_outbox_back_is_named() -> None:
+async def test_what_keeps_the_outbox_is_said() -> None:
     async with driving() as driver:
         await driver.press("9")
-        await driver.sees('held back by pid 4412 "importer": transaction open 12m18s')
+        await driver.sees("no relay has taken it for 12m")
 
 
 async def test_a_statement_is_copied_and_not_run() -> None:

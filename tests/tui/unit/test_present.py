@@ -103,6 +103,11 @@ def test_panels_of_what_waits_for_a_worker_say_how_to_start_one() -> None:
     assert "as soon as any worker of the application looks" in text
     assert "none is running: ultijobs worker" in text
     assert "none is running" not in said(stuck_panel(lapsed, overview, LOOK))
+    unknown = replace(unserved, queue=None)
+    assert "start a worker of the release that declares it" in said(stuck_panel(unknown, nobody, LOOK))
+    late = replace(shown, kind=StuckKind.CRON, queue=None, cause=None, where=None, held_by=None)
+    assert "no scheduler leads: ultijobs scheduler" in said(stuck_panel(late, nobody, LOOK))
+    assert "list" not in said(stuck_panel(late, nobody, LOOK))
 
 
 def test_gauges_show_a_trend_only_between_exact_counts() -> None:

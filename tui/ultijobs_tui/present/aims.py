@@ -20,7 +20,7 @@ def aim_lines(plan: Plan) -> list[Line]:
     target = plan.target
     if target.queue is not None:
         moves = plan.action is Action.DRAIN_QUEUE
-        ready = "" if moves else f" · {plan.queues.get(target.queue, 0):,} ready"
+        ready = "" if moves or plan.ready is None else f" · {fmt.count(plan.ready)} ready"
         return [fact("queue", f"{target.queue}{ready}"), *(_jobs(plan) if moves else ())]
     if target.worker is not None:
         return _worker(plan)

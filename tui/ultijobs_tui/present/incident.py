@@ -41,6 +41,7 @@ _PRESS: Final = {
     StuckKind.THROTTLED: ("tenant", "tenant"),
     StuckKind.FAILED_DETECTOR: ("now", ""),
 }
+_DECLARES: Final = "or start a worker of the release that declares it, with its queue"
 _SPARK: Final = 12
 _MARKS: Final = {2: ("!!", Tone.BAD), 1: ("! ", Tone.WARN), 0: ("· ", Tone.MUTED)}
 
@@ -194,13 +195,17 @@ def stuck_panel(stuck: Stuck | None, overview: Overview | None, look: Look) -> l
     ]
     if queue is not None:
         lines += queue_facts(queue, look)
-    lines.append(line(Span(" list  ", Tone.MUTED), stuck.where or fmt.NEVER))
+    if stuck.where:
+        lines.append(line(Span(" list  ", Tone.MUTED), stuck.where))
     key, verb = press_of(stuck, look)
     if stuck.kind is StuckKind.LEASE:
         lines.append(line(" they run again as soon as any worker of the application looks"))
     press: list[str | Span] = [Span(" press ", Tone.MUTED), Span(key, Tone.KEY), f" {verb}"]
-    if stuck.kind is StuckKind.NO_WORKER and stuck.queue is not None and (queue is None or queue.workers == 0):
-        press.append(Span(f"   start one: ultijobs worker --queues {stuck.queue}", Tone.WARN))
+    if stuck.kind is StuckKind.NO_WORKER:
+        start = f"start one: ultijobs worker --queues {stuck.queue}" if stuck.queue else _DECLARES
+        press.append(Span(f"   {start}", Tone.WARN))
+    elif stuck.kind is StuckKind.CRON and stuck.held_by is None:
+        press.append(Span("   no scheduler leads: ultijobs scheduler --app MODULE:NAME", Tone.WARN))
     elif stuck.kind is StuckKind.LEASE and not overview.workers:
         press.append(Span("   none is running: ultijobs worker", Tone.WARN))
     lines.append(line(*press))

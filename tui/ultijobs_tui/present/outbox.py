@@ -118,21 +118,22 @@ def outbox_summary(frame: Frame | None, look: Look) -> list[str | Span]:
 
 
 def blocker_line(frame: Frame | None, look: Look) -> Line:
-    """What keeps rows from the relay: an old transaction, no relay, or nothing."""
+    """What keeps rows from the queue: no relay, or a transaction whose rows nobody sees before it commits."""
     depth = frame.depth if frame else None
-    if frame is None or depth is None or not depth.staged.value:
+    if frame is None or depth is None:
         return line(" ", Span("nothing waits", Tone.MUTED))
     age = 0.0 if depth.oldest is None else fmt.ms_between(depth.oldest, look.now)
-    if (held := _oldest_open(frame.health)) is not None:
-        return line(
-            Span(" held back by ", Tone.WARN), held, Span(f"   {look.key('tab.database')} the database", Tone.MUTED)
-        )
-    if age > _LATE_MS:
+    if depth.staged.value and age > _LATE_MS:
         return line(
             Span(" no relay has taken it", Tone.BAD), f" for {fmt.age(age)}: ", Span("ultijobs relay", Tone.KEY),
-            " --app MODULE:NAME, or a worker of an application with an outbox",
+            " --app MODULE:NAME; one that runs does not reach the queue",
         )  # fmt: skip
-    return line(" ", Span("no long transaction holds it back", Tone.MUTED))
+    if (still_open := _oldest_open(frame.health)) is not None:
+        return line(
+            Span(" not committed yet ", Tone.WARN), still_open,
+            Span(f"   what it stages comes when it commits   {look.key('tab.database')} the database", Tone.MUTED),
+        )  # fmt: skip
+    return line(" ", Span("it is on its way" if depth.staged.value else "nothing waits", Tone.MUTED))
 
 
 def _oldest_open(health: Health | None) -> str | None:

@@ -14,7 +14,7 @@ from textual.events import DescendantFocus, Key
 from textual.widgets import Button, Input
 
 from ultijobs.errors import UltijobsError
-from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, equivalent, parse_duration
+from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, equivalent, parse_duration, parse_pace
 from ultijobs_tui import format as fmt
 from ultijobs_tui.link import explain
 from ultijobs_tui.present.plan import confirm_word, plan_lines, takes_reason
@@ -67,6 +67,11 @@ class PlanDialog(Modal[Applied | None]):
         """The field whose keys were told last: what is told since stays until the focus moves."""
 
     @property
+    def _paced(self) -> bool:
+        """A retry in batches: what failed under load is better tried again at a pace."""
+        return self.plan.action is Action.RETRY and self.plan.matched.value > self.plan.options.batch
+
+    @property
     def _verb(self) -> str:
         return _VERBS.get(self.plan.action) or str(self.plan.action).partition("-")[0].capitalize()
 
@@ -88,6 +93,12 @@ class PlanDialog(Modal[Applied | None]):
                     yield Lines(id="for-label", classes="label")
                     yield Input(
                         id="for", compact=True, select_on_focus=False, placeholder="30m, 2h … (empty: until resumed)"
+                    )
+            if self._paced:
+                with Horizontal(classes="field"):
+                    yield Lines(id="pace-label", classes="label")
+                    yield Input(
+                        id="pace", compact=True, select_on_focus=False, placeholder="500/1s … (empty: no pause)"
                     )
             if self.plan.action is Action.DRAIN_WORKER:
                 with Horizontal(classes="field"):
@@ -111,6 +122,7 @@ class PlanDialog(Modal[Applied | None]):
             "#reason-label": "reason",
             "#exit-label": "afterwards",
             "#for-label": "for",
+            "#pace-label": "pace",
             "#word-label": f"type {self._word} to confirm:",
         }
         for name, text in labels.items():
@@ -133,13 +145,17 @@ class PlanDialog(Modal[Applied | None]):
 
     # -- the plan with the operator's words ------------------------------------------------------------
     def _options(self) -> PlanOptions:
-        """Raises `DurationInvalid` for a pause of an unreadable length."""
+        """Raises `DurationInvalid` for a length or a pace that cannot be read."""
         options = self.plan.options
         for field in self.query("#reason").results(Input):
             options = replace(options, reason=field.value.strip() or None)
         for field in self.query("#for").results(Input):
             text = field.value.strip()
             options = replace(options, duration=parse_duration(text, what="the pause") if text else None)
+        for field in self.query("#pace").results(Input):
+            if text := field.value.strip():
+                batch, pause = parse_pace(text)
+                options = replace(options, batch=batch, pause=pause)
         if self.plan.action is Action.DRAIN_WORKER:
             options = replace(options, exit=self._exit)
         return options

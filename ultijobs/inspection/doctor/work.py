@@ -11,6 +11,8 @@ from ultijobs.inspection.doctor.facts import Facts, Thresholds
 from ultijobs.inspection.doctor.symptoms import Check, Symptom
 from ultijobs.inspection.doctor.wording import age, line, many
 from ultijobs.inspection.filter import format_where
+from ultijobs.inspection.late import NO_LEADER
+from ultijobs.inspection.models import Stuck
 
 __all__ = ["WORK"]
 
@@ -131,10 +133,17 @@ def _set_aside(facts: Facts, _: Thresholds) -> list[Symptom]:
 
 def _late(facts: Facts, _: Thresholds) -> list[Symptom]:
     return [
-        Symptom("X_TASK_LATE", "error", f"task {late.why}", line("tasks", "show", name), at=name)
+        Symptom("X_TASK_LATE", "error", f"task {late.why}", _decider(late, name), at=name)
         for late in facts.tasks or ()
         for name in [late.key.removeprefix("task:")]
     ]
+
+
+def _decider(late: Stuck, name: str) -> str:
+    """The scheduler that is missing, or what the one that leads says."""
+    if late.why.endswith(NO_LEADER):
+        return line("scheduler", "--app", "MODULE:NAME")
+    return line("tasks", "show", name)
 
 
 def _queues(facts: Facts) -> Sequence[QueueRow]:
