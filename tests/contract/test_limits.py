@@ -138,10 +138,13 @@ async def test_a_cancelled_holder_keeps_its_slot_until_its_body_has_ended(harnes
 async def test_a_slot_that_a_cancelled_holder_never_lets_go_is_free_when_its_lease_is_over(harness: Harness) -> None:
     await put_capped(harness, 2)
     (first,) = await claim(harness, caps={"charge": 1})
+    await harness.advance(LEASE - SECOND)
+    await renew(harness, Beat(first.id, first.lease_no, lane=first.lane))
     await harness.driver.cancel([first.id])
+    await harness.advance(LEASE - SECOND)
     await harness.driver.reap([])
     assert await claim(harness, caps={"charge": 1}) == []
-    await harness.advance(LEASE + SECOND)
+    await harness.advance(2 * SECOND)
     assert (await harness.driver.attention()).lapsed
     assert await harness.driver.reap([]) == []
     (second,) = await claim(harness, caps={"charge": 1})
