@@ -55,6 +55,12 @@ class CockpitScreen(Screen[None]):
     """The last answer that was whole."""
     _failures: Mapping[str, str] = {}
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Textual parses every style sheet again, twice, for a screen that it takes for older than them; one that is
+        # made now is styled by them as they are. Should the attribute go, a first visit is slower and no more.
+        self._css_update_count: int = getattr(self.desk, "_css_update_count", -1)
+
     @property
     def desk(self) -> Desk:
         return cast("Desk", self.app)
