@@ -49,7 +49,7 @@ def table(name: str, directory: Path | None = None) -> tuple[Path | None, Mappin
     file = _Table.nearest(Path.cwd() if directory is None else directory)
     value = file.values.get(name, {})
     if not isinstance(value, dict):
-        raise Invariant(f"{file.path}: [tool.ultijobs] {name} is no table", fix=f"write [tool.ultijobs.{name}]")
+        raise Invariant(f"{file.path}: [tool.ultijobs] {name} is not a table", fix=f"write [tool.ultijobs.{name}]")
     return file.path, cast("dict[str, Any]", value)
 
 
@@ -70,7 +70,7 @@ class _Table:
         value = self.values.get(key.replace("_", "-"), self.values.get(key))
         if value is None or isinstance(value, str):
             return value or None
-        raise Invariant(f"{self.path}: [tool.ultijobs] {key} is {value!r:.100}, no text", fix=f'write {key} = "…"')
+        raise Invariant(f"{self.path}: [tool.ultijobs] {key} is {value!r:.100}, not text", fix=f'write {key} = "…"')
 
 
 def _section(path: Path) -> Mapping[str, Any]:

@@ -26,5 +26,5 @@ def json_text(flag: str, given: str, example: str) -> str:
     except RecursionError as error:
         raise options.bad(flag, "is nested too deep", f"write {flag} {example}") from error
     except ValueError as error:
-        raise options.bad(flag, f"is no JSON: {error}", f"write {flag} {example}") from error
+        raise options.bad(flag, f"is not JSON: {error}", f"write {flag} {example}") from error
     return given

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Final, overload
 
 import typer
 
-from ultijobs import _durations
 from ultijobs.errors import CliBadFlag, DurationInvalid
-from ultijobs.inspection import Field, JobState, Op, Term, Where, parse_pace, parse_where
+from ultijobs.inspection import (
+    Field,
+    JobState,
+    Op,
+    PlanOptions,
+    Term,
+    Where,
+    parse_duration,
+    parse_pace,
+    parse_where,
+)
 from ultijobs_cli.completing import job_names, queue_names
 
 __all__ = [
@@ -37,7 +47,7 @@ __all__ = [
     "instant_of",
     "need_terminal",
     "not_empty",
-    "pace_of",
+    "plan_options",
     "positive_span_of",
     "span_of",
 ]
@@ -149,7 +159,7 @@ def _states(given: list[str]) -> list[str]:
     states = [word.strip() for text in given for word in text.split(",")]
     for state in states:
         if state not in tuple(JobState):
-            raise bad("--state", f"{state!r:.100} is no state", f"use one of {', '.join(JobState)}")
+            raise bad("--state", f"{state!r:.100} is not a state", f"use one of {', '.join(JobState)}")
     return states
 
 
@@ -162,16 +172,16 @@ def span_of(flag: str, text: str | None) -> timedelta | None:
     if text is None:
         return None
     try:
-        return _durations.parse(float(text) if _is_number(text) else text, what=flag)
+        return parse_duration(float(text) if _is_number(text) else text, what=flag)
     except DurationInvalid as error:
-        raise bad(flag, f"{text!r:.100} is no duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
+        raise bad(flag, f"{text!r:.100} is not a duration", f"write {flag} 30s, {flag} 1h30m or {flag} 2d") from error
 
 
 def positive_span_of(flag: str, text: str) -> timedelta:
     """As `span_of`; no time at all is refused as well."""
     span = span_of(flag, text)
     if not span:
-        raise bad(flag, "is no time at all", f"write {flag} 1s")
+        raise bad(flag, "must be more than zero", f"write {flag} 1s")
     return span
 
 
@@ -186,10 +196,19 @@ def instant_of(flag: str, text: str | None) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise bad(flag, f"{text!r:.100} is no time", f"write {flag} 2026-01-31T12:00:00Z") from error
+        raise bad(flag, f"{text!r:.100} is not a time", f"write {flag} 2026-01-31T12:00:00Z") from error
     if at.tzinfo is None:
-        raise bad(flag, f"{text!r:.100} has no zone", f"write {flag} {text}Z")
+        raise bad(flag, f"{text!r:.100} has no time zone", f"write {flag} {text}Z")
     return at
+
+
+def plan_options(
+    *, reason: str | None, tenant: str | None, as_of: str | None, limit: int | None, pace: str | None
+) -> PlanOptions:
+    """How an act on many jobs is carried out, from the options that such commands share. Raises `CliBadFlag`."""
+    chosen = PlanOptions(reason=reason, tenant=tenant, as_of=instant_of("--as-of", as_of), limit=limit)
+    paced = pace_of(pace)
+    return chosen if paced is None else replace(chosen, batch=paced[0], pause=paced[1])
 
 
 def pace_of(text: str | None) -> tuple[int, timedelta] | None:

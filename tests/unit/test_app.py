@@ -212,7 +212,7 @@ async def test_the_stored_input_is_frozen_at_the_enqueue(app):
 async def test_a_handle_that_is_not_registered_is_refused(app):
     async with app:
         for stranger in (mail_job(name="stranger"), "send", None):
-            with pytest.raises(Invariant, match="no job that is registered"):
+            with pytest.raises(Invariant, match="not a job that is registered"):
                 await app.enqueue(stranger, Mail(to="a"))
 
 
@@ -425,7 +425,7 @@ def test_an_async_transaction_in_a_sync_call_names_the_other_call(app, send, mod
 
 async def test_what_is_no_transaction_is_refused(app, send):
     async with app:
-        with pytest.raises(Invariant, match="no transaction that can be joined"):
+        with pytest.raises(Invariant, match="not a transaction that can be joined"):
             await send.enqueue(Mail(to="a"), tx=object())
         assert await stored(app) == 0
 
@@ -433,7 +433,7 @@ async def test_what_is_no_transaction_is_refused(app, send):
 async def test_with_an_outbox_no_row_goes_into_the_wrong_database(send):
     async with App(jobs=[send], driver=MemoryDriver(), outbox="postgresql://app-db") as app:
         async with app.driver.transaction() as tx:
-            with pytest.raises(Invariant, match="no connection that the Postgres driver can join"):
+            with pytest.raises(Invariant, match="not a connection that the Postgres driver can join"):
                 await app.enqueue(send, Mail(to="a"), tx=tx)
         assert await stored(app) == 0
 

@@ -87,14 +87,14 @@ def run(
 def replay(options: Options) -> int:
     """Shows the recording `options.replay` until it is left; no database is opened.
 
-    Raises `Invariant` for a file that is no recording, and for a time that cannot be read.
+    Raises `Invariant` for a file that is not a recording, and for a time that cannot be read.
     """
     check(options)
     assert options.replay is not None
     past = Recording(options.replay)
     at = None if options.at is None else moment_of(options.at, past.at(len(past) - 1))
     if options.at is not None and at is None:
-        raise Invariant(f"--at: {options.at!r} is no time", fix="write --at 14:02, or --at 2026-03-14T14:02:00Z")
+        raise Invariant(f"--at: {options.at!r} is not a time", fix="write --at 14:02, or --at 2026-03-14T14:02:00Z")
     source = ReplaySource(f"{options.replay.name} of {past.title}")
     if options.once:
         return asyncio.run(print_once(source, options, past=past, at=at))

@@ -55,5 +55,5 @@ def _texts(table: Mapping[str, object], told: str) -> dict[str, list[str]]:
         elif isinstance(value, list) and all(isinstance(key, str) for key in cast("list[object]", value)):
             found[name] = cast("list[str]", value)
         else:
-            raise Invariant(f"{told}: {name} is {value!r:.100}, no key", fix=f'write {name} = "k", or a list of keys')
+            raise Invariant(f"{told}: {name} is {value!r:.100}, not a key", fix=f'write {name} = "k", or a list')
     return found

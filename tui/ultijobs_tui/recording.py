@@ -139,7 +139,7 @@ def _head(path: Path, line: bytes) -> str:
         found = None
     head = cast("dict[str, object]", found) if isinstance(found, dict) else {}
     if head.get("ultijobs") != "recording":
-        raise _unusable(path, "is no recording of ultijobs")
+        raise _unusable(path, "is not a recording of ultijobs")
     if head.get("format") != _FORMAT:
         raise Invariant(
             f"{path} is a recording of format {head.get('format')!r:.20}, made by release {head.get('release')!r:.20}",

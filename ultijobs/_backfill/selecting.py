@@ -122,7 +122,7 @@ def _text(value: Any, what: str) -> Any:
     if isinstance(value, date):
         return {"datetime" if isinstance(value, datetime) else "date": value.isoformat()}
     raise Invariant(
-        f"{what}: the statement is ordered by a {type(value).__name__}, which is no key",
+        f"{what}: the statement is ordered by a {type(value).__name__}, which cannot be a key",
         fix="order by numbers, texts, UUIDs or times",
     )
 

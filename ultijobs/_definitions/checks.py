@@ -39,7 +39,9 @@ def application(value: T, what: str) -> T:
     """An application, as far as its kind can be told from here."""
     given: Any = value
     if isinstance(given, type) or not hasattr(given, "registry") or not callable(getattr(given, "open", None)):
-        raise Invariant(f"{what}: app is {given!r:.100}, no application", fix="pass the App(jobs=[…]) of your module")
+        raise Invariant(
+            f"{what}: app is {given!r:.100}, not an application", fix="pass the App(jobs=[…]) of your module"
+        )
     return value
 
 
@@ -66,14 +68,14 @@ def several(value: Any, what: str) -> tuple[Any, ...]:
 
 def iterable(value: Any, what: str) -> Iterable[Any]:
     if isinstance(value, str | bytes | type) or not isinstance(value, Iterable):
-        raise Invariant(f"{what} is {value!r:.100}, no list", fix=f"set {what.rpartition(': ')[2]}= to a list: […]")
+        raise Invariant(f"{what} is {value!r:.100}, not a list", fix=f"set {what.rpartition(': ')[2]}= to a list: […]")
     return value  # pyright: ignore[reportUnknownVariableType] - of whatever, which is checked one by one
 
 
 def mapping(value: Any, what: str) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise Invariant(
-            f"{what} is {value!r:.100}, no mapping", fix=f"set {what.rpartition(': ')[2]}= to a dict: {{…}}"
+            f"{what} is {value!r:.100}, not a mapping", fix=f"set {what.rpartition(': ')[2]}= to a dict: {{…}}"
         )
     return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - checked one by one
 

@@ -42,7 +42,7 @@ def normalise(text: Any, what: str) -> str:
     Raises `CronInvalid` for what cannot be read, and for what never comes, such as the 30th of February.
     """
     if not isinstance(text, str):
-        raise CronInvalid(f"{what} is {text!r:.100}, no text")
+        raise CronInvalid(f"{what} is {text!r:.100}, not text")
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
     if len(fields) not in (5, 6):
         raise CronInvalid(f"{what} is {text!r:.200}: it has {len(fields)} fields")

@@ -113,7 +113,7 @@ def job(
 
     def declare(fn: Any, /) -> JobHandle[Any]:
         if not callable(fn):
-            raise Invariant(f"@job stands on {fn!r:.100}, which is no function", fix="put @job on a def or async def")
+            raise Invariant(f"@job is used on {fn!r:.100}, not on a function", fix="put @job on a def or async def")
         named = checks.durable_name(name, fn, f"job {_where(fn)}: name")
         what = f"job {named}"
         # Models that are local to the calling function are found in its frame.

@@ -105,7 +105,7 @@ def _zone(tz: str, what: str) -> str:
 
 def _takes_an_occurrence(fn: Any, what: str) -> None:
     if not callable(fn):
-        raise Invariant(f"@task stands on {fn!r:.100}, which is no function", fix="put @task on a def or async def")
+        raise Invariant(f"@task is used on {fn!r:.100}, not on a function", fix="put @task on a def or async def")
     try:
         inspect.signature(fn).bind(datetime.min)  # noqa: DTZ901 - stands for any occurrence
     except (TypeError, ValueError) as error:

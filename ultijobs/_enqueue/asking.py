@@ -102,7 +102,7 @@ class Asker:
     def _begin(self, handle: Any, options: Mapping[str, Any], *, sync: bool, call: str) -> tuple[Wishes, object | None]:
         if not self._registry.holds(handle) or handle.kind != JobHandle.kind:
             raise Invariant(
-                f"{call}: {handle!r:.100} is no job that is registered here", fix="list it in App(jobs=[…])"
+                f"{call}: {handle!r:.100} is not a job that is registered here", fix="list it in App(jobs=[…])"
             )
         asked = wishes(f"job {handle.name}", options)
         tx = joined(self._application(), options.get("tx"), sync=sync, required=self._required, call=call)

@@ -50,7 +50,7 @@ def function(value: T, field: str) -> T:
 
 def outbox(value: Any) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise Invariant("App: outbox is no URL", fix='set outbox="postgresql://…", the database of the application')
+        raise Invariant("App: outbox is not a URL", fix='set outbox="postgresql://…", the database of the application')
     return value
 
 
@@ -65,7 +65,7 @@ def classes(value: Mapping[type[Exception], Retry]) -> Mapping[type[Exception], 
         given: Any = each
         named = getattr(given, "__qualname__", repr(given))
         if not isinstance(given, type) or not issubclass(given, Exception):
-            raise Invariant(f"App: classify holds {named}, no exception class", fix="use exception classes as keys")
+            raise Invariant(f"App: classify holds {named}, not an exception class", fix="use exception classes as keys")
         if issubclass(given, UltijobsError):
             raise Invariant(f"App: classify holds {named}", fix=f"set retry= on the class {named}")
         checks.choice(retry, f"App: classify[{named}]", get_args(Retry))

@@ -82,7 +82,7 @@ def _check(tx: Any, *, sync: bool, call: str) -> None:
     kind = kind_of(tx)
     if kind is None:
         raise Invariant(
-            f"{call}: tx is a {named(tx)}, no transaction that can be joined",
+            f"{call}: tx is a {named(tx)}, not a transaction that can be joined",
             fix="pass a connection or session of asyncpg, SQLAlchemy, psycopg or Django",
         )
     if sync and kind in ASYNC:

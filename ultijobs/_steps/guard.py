@@ -42,14 +42,14 @@ def crossing() -> str | None:
 async def guard(tx: Any, tenant: str | None) -> None:
     """Sets both for the rest of the transaction. Raises `Invariant` where there is none, or none of async code."""
     if kind_of(tx) not in ASYNC:
-        raise Invariant(f"guard: {named(tx)} is no transaction of async code", fix="call guard_sync, or pass another")
+        raise Invariant(f"guard: {named(tx)} is not a transaction of async code", fix="call guard_sync")
     await _set(await connection_of(tx), tenant)
 
 
 def guard_sync(tx: Any, tenant: str | None) -> None:
     """`guard` for a transaction of sync code."""
     if kind_of(tx) not in SYNC:
-        raise Invariant(f"guard_sync: {named(tx)} is no transaction of sync code", fix="await guard(…) instead")
+        raise Invariant(f"guard_sync: {named(tx)} is not a transaction of sync code", fix="await guard(…) instead")
     at_once(_set(at_once(connection_of(tx)), tenant))
 
 

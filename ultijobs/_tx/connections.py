@@ -50,7 +50,7 @@ async def connection_of(tx: Any) -> Joined:
             return _Django(tx)
         case _:
             raise Invariant(
-                f"tx is a {named(tx)}, no connection that the Postgres driver can join",
+                f"tx is a {named(tx)}, not a connection that the Postgres driver can join",
                 fix="pass a connection or session of asyncpg, SQLAlchemy, psycopg or Django, or tx=False",
             )
 

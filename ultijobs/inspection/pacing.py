@@ -22,10 +22,10 @@ def parse_pace(text: str) -> tuple[int, timedelta]:
     """
     found = _PACE.fullmatch(text.strip())
     if found is None or int(found[1]) < 1:
-        raise DurationInvalid(f"{text!r:.100} is no pace", fix="write 500/1s")
+        raise DurationInvalid(f"{text!r:.100} is not a pace", fix="write 500/1s")
     span = f"1{found[2]}" if found[2].isalpha() else found[2]
     try:
         pause = _durations.parse(float(span) if _NUMBER.fullmatch(span) else span, what="the pace")
     except DurationInvalid as error:
-        raise DurationInvalid(f"{text!r:.100} is no pace", fix="write 500/1s") from error
+        raise DurationInvalid(f"{text!r:.100} is not a pace", fix="write 500/1s") from error
     return int(found[1]), pause

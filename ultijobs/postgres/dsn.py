@@ -34,7 +34,7 @@ class Dsn:
             ) from None
         if parts.scheme not in {"postgresql", "postgres"}:
             raise DriverUnavailable(
-                f"{parts.scheme or 'the empty word'}: is no URL of PostgreSQL",
+                f"{parts.scheme or 'the empty word'}: is not a URL of PostgreSQL",
                 fix="write it as postgresql://user@host:5432/database",
             )
         query = parse_qsl(parts.query, keep_blank_values=True)

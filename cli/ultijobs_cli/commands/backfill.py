@@ -62,7 +62,7 @@ async def backfill(
     """
     forms = [flag for flag, given in (("--list", list_), ("--pending", pending_), ("--all", all_)) if given]
     if write and dry_run:
-        raise options.bad("--dry-run", "goes against --write", "give one of them")
+        raise options.bad("--dry-run", "cannot be combined with --write", "give one of them")
     _refuse_what_does_not_fit(forms, name, write=write, force=force, watch=watch, status=status)
     if list_:
         async with inspector(call) as api:
@@ -100,4 +100,4 @@ def _refuse_what_does_not_fit(
         ("--status", status is not None, form == "--list"),
     ):
         if given and not fits:
-            raise options.bad(flag, f"does nothing with {form or 'a name'}", "leave it out")
+            raise options.bad(flag, f"has no effect with {form or 'a name'}", "leave it out")

@@ -38,7 +38,7 @@ async def ls(
     $ ultijobs events ls --name org.approved --key o-1 --json
     """
     if key is not None and name is None:
-        raise options.bad("--key", "needs the name of the event", f"write --name EVENT --key {key}")
+        raise options.bad("--key", "needs --name", f"write --name EVENT --key {key}")
     cursor = _cursor(after)
     async with inspector(call) as api:
 
@@ -106,4 +106,4 @@ def _cursor(text: str | None) -> UUID | None:
     try:
         return None if text is None else UUID(text)
     except ValueError:
-        raise options.bad("--after", f"{text!r:.100} is no cursor", "give the `next` of the page before") from None
+        raise options.bad("--after", f"{text!r:.100} is not a cursor", "give the `next` of the page before") from None

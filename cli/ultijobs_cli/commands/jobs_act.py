@@ -53,8 +53,8 @@ async def retry(
     $ ultijobs jobs retry --where "state:dead fp:7f3a" --pace 500/1s --yes
     """
     if from_step is not None and only_step is not None:
-        raise options.bad("--only-step", "goes against --from-step", "give one of them")
-    chosen = _options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
+        raise options.bad("--only-step", "cannot be combined with --from-step", "give one of them")
+    chosen = options.plan_options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
     chosen = replace(chosen, from_step=from_step, only_step=only_step, allow_done=done)
     return await _act(call, Action.RETRY, ids, where, chosen, yes=yes, dry_run=dry_run, actor=actor)
 
@@ -80,16 +80,8 @@ async def cancel(
     $ ultijobs jobs cancel 1f3a9c20 --reason "customer left"
     $ ultijobs jobs cancel --where "queue:bulk state:ready" --yes
     """
-    chosen = _options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
+    chosen = options.plan_options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
     return await _act(call, Action.CANCEL, ids, where, chosen, yes=yes, dry_run=dry_run, actor=actor)
-
-
-def _options(
-    *, reason: str | None, tenant: str | None, as_of: str | None, limit: int | None, pace: str | None
-) -> PlanOptions:
-    chosen = PlanOptions(reason=reason, tenant=tenant, as_of=options.instant_of("--as-of", as_of), limit=limit)
-    paced = options.pace_of(pace)
-    return chosen if paced is None else replace(chosen, batch=paced[0], pause=paced[1])
 
 
 async def _act(

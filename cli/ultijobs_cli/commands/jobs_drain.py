@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ultijobs.errors import Invariant
-from ultijobs.inspection import Action, Field, Plan, PlanOptions, Target, whither
+from ultijobs.inspection import Action, Field, Plan, Target, whither
 from ultijobs_cli import options
 from ultijobs_cli.acts import Consent, act
 from ultijobs_cli.command import Invocation
@@ -53,17 +53,8 @@ async def drain(
     if bool(queue) == bool(text):
         told = "both --queue and --where" if queue else "neither --queue nor --where"
         raise options.bad("--queue", f"{told} were given", "give --queue NAME, or --where with queue:NAME in it")
-    chosen = PlanOptions(
-        reason=reason,
-        tenant=tenant,
-        as_of=options.instant_of("--as-of", as_of),
-        limit=limit,
-        to=to,
-        to_schema=to_schema or schema_of(call.flags),
-    )
-    paced = options.pace_of(pace)
-    if paced is not None:
-        chosen = replace(chosen, batch=paced[0], pause=paced[1])
+    chosen = options.plan_options(reason=reason, tenant=tenant, as_of=as_of, limit=limit, pace=pace)
+    chosen = replace(chosen, to=to, to_schema=to_schema or schema_of(call.flags))
     target = Target(queue=queue) if queue else Target(where=options.filter_of(where, tenant=tenant), text=text)
     async with inspector(call, actor=actor) as api:
         try:

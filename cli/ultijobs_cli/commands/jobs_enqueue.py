@@ -71,7 +71,7 @@ async def enqueue(
         "actor": None if actor is None else Actor(actor),
     }
     if delay is not None and run_at is not None:
-        raise options.bad("--run-at", "goes against --delay", "give one of them")
+        raise options.bad("--run-at", "cannot be combined with --delay", "give one of them")
     app = load_app(call)
     handle = _handle(app, name)
     try:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from ultijobs.inspection import Action, PlanOptions, Target
+from ultijobs.inspection import Action, Target
 from ultijobs_cli import options
 from ultijobs_cli.acts import Consent, act
 from ultijobs_cli.command import Invocation
@@ -33,20 +32,18 @@ async def undo(
     yes: options.Yes = False,
     actor: options.Actor = None,
 ) -> Report:
-    """Takes a retry or a cancel back.
+    """Undoes a retry or a cancel.
 
-    Jobs that nobody has claimed since are what they were before it: state, attempts, reasons, run time, steps. What was
-    claimed meanwhile or acted on again is left alone and told, as is a retry from a step, whose records are gone, and
-    the cancel of what had started. `activity` shows the acts; each is remembered for a day.
-    It shows what it would touch and asks; without a terminal it needs --yes.
+    Jobs that no worker has claimed since become what they were before: state, attempts, reasons, run time and steps.
+    Jobs that were claimed or acted on meanwhile are left alone and listed, and so are jobs that were retried from a
+    step, whose records are gone, and those that had started before they were cancelled. `activity` shows the acts;
+    each can be undone for a day. It shows what it would touch and asks for confirmation; without a terminal it needs
+    --yes.
 
     $ ultijobs jobs undo 5b1c07ad --dry-run
     $ ultijobs jobs undo 5b1c07ad --yes --reason "provider is still down"
     """
-    chosen = PlanOptions(reason=reason, tenant=tenant, limit=limit)
-    paced = options.pace_of(pace)
-    if paced is not None:
-        chosen = replace(chosen, batch=paced[0], pause=paced[1])
+    chosen = options.plan_options(reason=reason, tenant=tenant, as_of=None, limit=limit, pace=pace)
     async with inspector(call, actor=actor) as api:
         plan = await api.plan(Action.UNDO, Target(act=await api.find_act(act_ref)), chosen)
         return await act(call, api, plan, Consent(needed=True, yes=yes, dry_run=dry_run), [])

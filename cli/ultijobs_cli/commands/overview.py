@@ -207,4 +207,4 @@ def _cursor(text: str | None) -> UUID | None:
     try:
         return None if text is None else UUID(text)
     except ValueError:
-        raise options.bad("--after", f"{text!r:.100} is no cursor", "give the `next` of the page before") from None
+        raise options.bad("--after", f"{text!r:.100} is not a cursor", "give the `next` of the page before") from None

@@ -65,7 +65,7 @@ async def pause(
     """
     span = options.span_of("--for", duration)
     if span is not None and not span:
-        raise options.bad("--for", "is no time at all", "write --for 30m, or leave it out to pause until a resume")
+        raise options.bad("--for", "must be more than zero", "write --for 30m, or leave it out to pause until a resume")
     async with inspector(call, actor=actor) as api:
         chosen = PlanOptions(reason=reason, duration=span)
         return await order(

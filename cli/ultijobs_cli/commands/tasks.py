@@ -253,4 +253,4 @@ def _day(text: str | None) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
-        raise options.bad("--around", f"{text!r:.100} is no date", "write --around 2026-10-25") from None
+        raise options.bad("--around", f"{text!r:.100} is not a date", "write --around 2026-10-25") from None

@@ -136,7 +136,7 @@ async def test_what_is_no_open_transaction_cannot_be_told(guarded):
     try:
         with pytest.raises(Invariant, match="no transaction is open"):
             await guard(connection, "acme")
-        with pytest.raises(Invariant, match=r"asyncpg\.connection\.Connection is no transaction of sync code"):
+        with pytest.raises(Invariant, match=r"asyncpg\.connection\.Connection is not a transaction of sync code"):
             guard_sync(connection, "acme")
     finally:
         await connection.close()

@@ -64,7 +64,7 @@ async def test_many_retries_can_be_given_a_pace() -> None:
         dialog = await driver.dialog()
         dialog.query_one("#pace", Input).focus()
         await driver.press(*"500/")
-        await driver.sees("'500/' is no pace")
+        await driver.sees("'500/' is not a pace")
         await driver.press(*"2s")
         await driver.sees("500 per batch, 2s between", "--pace 500/2s")
         await driver.press("enter", "tab", *"3902", "enter")

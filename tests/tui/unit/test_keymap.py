@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
     for text, said in (
         ("export = ", "cannot be read"),
-        ("export = 7", "export is 7, no key"),
+        ("export = 7", "export is 7, not a key"),
         ('export = "r"', "both"),
     ):
         file.write_text(text, encoding="utf-8")

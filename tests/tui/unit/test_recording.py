@@ -68,9 +68,9 @@ HEAD = json.dumps({"ultijobs": "recording", "format": 1, "release": "0.1.0", "ti
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is no recording"),
-        (b"\x00\xff\xfe" * 100, "is no recording"),
-        (b"[" * 100_000, "is no recording"),
+        (b"", "is not a recording"),
+        (b"\x00\xff\xfe" * 100, "is not a recording"),
+        (b"[" * 100_000, "is not a recording"),
         (b'{"ultijobs": "recording", "format": 9, "release": "9.0"}\n', "format 9, made by release '9.0'"),
         (HEAD.encode() + b"\n", "holds no moment"),
         (HEAD.encode() + b'\n{"at": "today", "overview": {}}\n', "has no moment on line 2"),

@@ -161,7 +161,7 @@ def test_a_generator_is_refused():
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(Invariant, match="no function"):
+    with pytest.raises(Invariant, match="not on a function"):
         declared("charge")
 
 

@@ -214,7 +214,7 @@ async def test_plain_handlers_wait_too():
         ({"required": 1}, "X_INVARIANT"),
         ({"timeout": "soon"}, "X_DURATION_INVALID"),
         ({"timeout": -1}, "X_DURATION_INVALID"),
-        ({"payload": object()}, "X_PAYLOAD_INVALID"),
+        pytest.param({"payload": object()}, "X_PAYLOAD_INVALID", id="no type"),
         ({"payload": Bench}, "X_PAYLOAD_INVALID"),
     ],
     ids=str,
