@@ -72,6 +72,8 @@ async def act(call: Invocation, api: Inspector, plan: Plan, consent: Consent, re
         finally:
             call.screen.progress("")
     report = _outcome_report(str(plan.action), outcome, refused)
+    if not plan.matched.value:
+        return replace(report, hints=[*report.hints, *plan.warnings])
     if plan.inverse is Action.UNDO and outcome.done:
         return replace(report, hints=[*report.hints, f"ultijobs jobs undo {wording.tail(outcome.activity_id)}"])
     return report

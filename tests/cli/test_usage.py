@@ -139,3 +139,31 @@ def test_an_order_can_be_looked_at_before_it_is_given(queue: Cli, seeds: Seeds) 
     queue("queues", "pause", "billing")
     again = queue("queues", "pause", "billing", "--dry-run", "--json")
     assert (again.data["would_change"], again.data["warnings"]) == (False, ["queue billing is paused already"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("jobs", "ls", "--queue", "biling"), "no queue is called 'biling'; there is billing"),
+        (("jobs", "ls", "--where", "queue:biling"), "no queue is called 'biling'; there is billing"),
+        (("jobs", "ls", "--name", "chargi"), "no job is called 'chargi'; there is charge"),
+        (("jobs", "--tenant", "acne"), "no job of a tenant 'acne' is known; there is acme"),
+        (("causes", "--tenant", "acne"), "no job of a tenant 'acne' is known; there is acme"),
+        (("leases", "--queue", "biling"), "no queue is called 'biling'; there is billing"),
+        (("stats", "--queue", "biling"), "no queue is called 'biling'; there is billing"),
+        (("jobs", "retry", "--where", "queue:biling", "--yes"), "no queue is called 'biling'; there is billing"),
+    ],
+)
+def test_an_empty_answer_says_which_name_of_the_filter_nothing_is_known_under(
+    queue: Cli, seeds: Seeds, words: tuple[str, ...], said: str
+) -> None:
+    seeds.job(queue="billing", tenant_id="acme")
+    answer = queue(*words)
+    assert answer.code == 0
+    assert said in answer.err
+    assert queue(*words, "--json").json["ok"]
+
+
+def test_an_empty_answer_to_names_that_are_known_says_nothing_more(queue: Cli, seeds: Seeds) -> None:
+    seeds.job(queue="billing", tenant_id="acme")
+    assert queue("jobs", "ls", "--queue", "billing", "--tenant", "acme", "--state", "dead").err == ""

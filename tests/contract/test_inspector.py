@@ -341,6 +341,29 @@ async def test_a_state_of_a_newer_release_is_told_as_that(harness: Harness, insp
     assert [row.id for row in (await inspector.jobs(known)).rows] == [job]
 
 
+async def test_names_that_nothing_is_known_under_are_told_with_those_near_them(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await put(harness, "charge", queue="billing", tenant_id="acme")
+    await harness.driver.publish_catalog([CatalogEntry("job", "send_receipt", "mail", {}, None, None)])
+    await stop(harness, JobState.DONE, name="audit", tenant_id="globex")
+    assert await inspector.unheard("queue:billing,mail job:charge,send* job:audit tenant:globex -queue:nothing") == []
+    assert await inspector.unheard(parse_where("", tenant="acme")) == []
+    told = await inspector.unheard(parse_where("queue:biling job:charg,zebra*", tenant="acne"))
+    assert [(each.field, each.value, each.near) for each in told] == [
+        ("queue", "biling", ("billing",)),
+        ("job", "charg", ("charge",)),
+        ("job", "zebra*", ()),
+        ("tenant", "acne", ("acme",)),
+    ]
+    assert [str(told[0]), str(told[2])] == [
+        "no queue is called 'biling'; there is billing",
+        "no job is called 'zebra*'",
+    ]
+    plan = await inspector.plan(Action.RETRY, "queue:biling")
+    assert (plan.matched, plan.warnings) == (Count(0), ("no queue is called 'biling'; there is billing",))
+
+
 # -- overview ------------------------------------------------------------------------------------------
 
 

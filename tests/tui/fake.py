@@ -18,6 +18,7 @@ from ultijobs.inspection import (
     BackfillRow,
     Cause,
     Count,
+    Field,
     Health,
     JobDetail,
     JobPage,
@@ -35,6 +36,8 @@ from ultijobs.inspection import (
     Target,
     TaskDetail,
     TaskRow,
+    Unheard,
+    Where,
     Why,
     WorkerRow,
     equivalent,
@@ -79,6 +82,7 @@ class FakeSource:
     hangs: bool = False
     apply_hangs: bool = False
     refused: tuple[Refusal, ...] = ()
+    tenants: tuple[str, ...] = ("t17", "t42")
     stays: tuple[Refusal, ...] = ()
     """What an undo refuses."""
     matched: Count | None = None
@@ -136,6 +140,9 @@ class FakeSource:
             if id_.hex.endswith(ref) or str(id_) == ref:
                 return id_
         raise JobUnknown(f"there is no job {ref!r}")
+
+    async def unheard(self, where: Where) -> list[Unheard]:
+        return [] if where.tenant in self.tenants else [Unheard(Field.TENANT, where.tenant or "", self.tenants)]
 
     async def input(self, id: UUID) -> str | None:
         return '{"invoice": "inv_8001", "card": "•••", "amount": 4200}'

@@ -25,6 +25,7 @@ from ultijobs_tui.history import History
 from ultijobs_tui.link import Link, LinkState
 from ultijobs_tui.look import Look
 from ultijobs_tui.memory import Memory
+from ultijobs_tui.narrowing import tell_if_unknown
 from ultijobs_tui.navigation import NavigatingApp
 from ultijobs_tui.obeying import Obeying
 from ultijobs_tui.palette import KeyCommands
@@ -119,6 +120,8 @@ class Cockpit(NavigatingApp):
         self.set_interval(1.0, self._bars)
         if self._settings.job is not None:
             self.find(self._settings.job)
+        if self._settings.tenant is not None:
+            self.run_worker(tell_if_unknown(self), exit_on_error=False)
 
     def on_app_blur(self) -> None:
         self.poller.blurred = True

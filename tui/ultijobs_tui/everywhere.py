@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from ultijobs_tui.screens.ask import AskDialog
-from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.narrowing import narrow_by_key
 from ultijobs_tui.table import Tone
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Everywhere:
             "commands": app.action_command_palette,
             "help": app.help,
             "export": app.export,
-            "tenant": self._tenant,
+            "tenant": lambda: narrow_by_key(app),
             "back": app.back,
             "history.back": lambda: app.step(-1),
             "history.forward": lambda: app.step(1),
@@ -61,14 +60,3 @@ class Everywhere:
     def _undo(self) -> None:
         if self._app.acting.undoable is not None:
             self._app.act(self._app.acting.undoable)
-
-    def _tenant(self) -> None:
-        app = self._app
-        here = app.screen.tenant_here() if isinstance(app.screen, CockpitScreen) else None
-        if app.tenant is not None:
-            app.narrow(None)
-        elif here is not None:
-            app.narrow(here)
-        else:
-            ask = AskDialog("TENANT for every screen", "tenant", "no tenant is under the cursor: name one")
-            app.push_screen(ask, lambda answer: None if answer is None else app.narrow(answer))

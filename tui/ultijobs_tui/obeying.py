@@ -12,6 +12,7 @@ from ultijobs.inspection import parse_duration, parse_where
 from ultijobs_tui.desk import Place
 from ultijobs_tui.grammar import ALONE, VERBS, Command
 from ultijobs_tui.link import explain
+from ultijobs_tui.narrowing import narrow_to
 from ultijobs_tui.screens.ask import AskDialog
 from ultijobs_tui.table import Tone
 from ultijobs_tui.theme import theme_names
@@ -42,7 +43,7 @@ class Obeying:
             "worker": lambda name: app.go(Place("workers", key=name)),
             "where": lambda where: self._list("jobs", where),
             "dead": lambda where: self._list("dead", f"state:dead,failed {where}"),
-            "tenant": lambda name: app.narrow(name or None),
+            "tenant": lambda name: narrow_to(app, name) if name else app.narrow(None),
             "at": self._at,
             "theme": self._theme,
             "refresh": self._refresh,

@@ -8,7 +8,7 @@ from typing import NoReturn
 from uuid import UUID
 
 from ultijobs.errors import Invariant
-from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target, TaskDetail
+from ultijobs.inspection import Action, ActOutcome, Plan, PlanOptions, Target, TaskDetail, Unheard, Where
 from ultijobs_tui.frame import Frame, Needs
 
 __all__ = ["ReplaySource"]
@@ -30,6 +30,9 @@ class ReplaySource:
 
     async def find(self, ref: str) -> UUID:
         _refuse()
+
+    async def unheard(self, where: Where) -> list[Unheard]:
+        return []
 
     async def input(self, id: UUID) -> str | None:
         _refuse()

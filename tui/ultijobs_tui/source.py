@@ -17,6 +17,8 @@ from ultijobs.inspection import (
     PlanOptions,
     Target,
     TaskDetail,
+    Unheard,
+    Where,
 )
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.reading import Reader
@@ -52,6 +54,7 @@ class Source(Protocol):
 
     async def fetch(self, needs: Needs) -> Frame: ...
     async def find(self, ref: str) -> UUID: ...
+    async def unheard(self, where: Where) -> list[Unheard]: ...
     async def input(self, id: UUID) -> str | None: ...
     async def task(self, name: str) -> TaskDetail: ...
     async def plan(self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions) -> Plan: ...
@@ -97,6 +100,9 @@ class LiveSource:
 
     async def find(self, ref: str) -> UUID:
         return await self._inspector.find(ref)
+
+    async def unheard(self, where: Where) -> list[Unheard]:
+        return await self._inspector.unheard(where)
 
     async def input(self, id: UUID) -> str | None:
         return (await self._inspector.job(id, with_input=True)).input

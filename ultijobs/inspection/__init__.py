@@ -55,6 +55,7 @@ from ultijobs.inspection.runs import RunResult, TaskRun
 from ultijobs.inspection.schedule import Occurrence, TaskDetail, TaskRow
 from ultijobs.inspection.starting import Condition, Forecast
 from ultijobs.inspection.undoing import undone_by
+from ultijobs.inspection.unheard import Unheard
 
 __all__ = [
     "ALARMING",
@@ -129,6 +130,7 @@ __all__ = [
     "TaskRun",
     "Term",
     "Thresholds",
+    "Unheard",
     "WaitingOn",
     "Where",
     "Why",

@@ -62,6 +62,7 @@ from ultijobs.inspection.references import only, tail_of, too_short, whole_id
 from ultijobs.inspection.scheduled import Scheduled
 from ultijobs.inspection.staged import MOST_ROWS, Staged
 from ultijobs.inspection.undoing import find_act
+from ultijobs.inspection.unheard import Unheard, unheard
 from ultijobs.inspection.why import Gates, explain, lapsed
 
 __all__ = ["Inspector"]
@@ -200,6 +201,10 @@ class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
             slots = [] if capped is None else await self._store.slots(capped)
             gates = Gates(await self._store.queues(), await self._store.workers(), slots)
         return explain(row, steps, gates, now)
+
+    async def unheard(self, where: Where | str) -> list[Unheard]:
+        """The queues, jobs and tenants of a filter that nothing is known under, live or of the newest history."""
+        return await unheard(self._store, _where(where))
 
     async def causes(self, where: Where | str = "state:dead,failed", *, limit: int = 50) -> list[Cause]:
         """Stopped jobs grouped by stop reason and fingerprint, the largest first."""

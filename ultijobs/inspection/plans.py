@@ -23,6 +23,7 @@ from ultijobs.inspection.outbox import staged_plan
 from ultijobs.inspection.refusals import Reviewed, review
 from ultijobs.inspection.starting import Forecast, foresee
 from ultijobs.inspection.undoing import act_id, undo_plan
+from ultijobs.inspection.unheard import unheard
 
 __all__ = ["BACKFILL_ACTIONS", "JOB_ACTIONS", "backfill_plan", "make_plan", "target_of"]
 
@@ -143,7 +144,7 @@ async def _jobs_plan(driver: Driver, action: Action, target: Target, options: Pl
         refused=reviewed.refused,
         reruns=reviewed.reruns,
         replays=reviewed.replays,
-        warnings=await _warnings(driver, action, rows, reviewed),
+        warnings=await _warnings(driver, action, rows, reviewed) if ids else await _strangers(driver, target),
         equivalent=equivalent(action, target, options, as_of),
         inverse=_job_inverse(action, rows.values(), drops=bool(options.from_step or options.only_step)),
     )
@@ -182,6 +183,11 @@ async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow],
     if reviewed.unread_steps:
         said.append("steps are listed from the first row; other rows may have recorded others")
     return tuple(said)
+
+
+async def _strangers(driver: Driver, target: Target) -> tuple[str, ...]:
+    """Names of the filter that nothing is known under, where nothing matches."""
+    return () if target.where is None else tuple(map(str, await unheard(driver.inspect, target.where)))
 
 
 async def _queue_plan(driver: Driver, action: Action, target: Target, options: PlanOptions, as_of: datetime) -> Plan:

@@ -16,6 +16,7 @@ from ultijobs_cli.commands.jobs_detail import blocks, data
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.report import Report
+from ultijobs_cli.strangers import strangers
 from ultijobs_cli.tables import Block, Cell, Column, Pairs, Tone, grid
 from ultijobs_cli.watch import watching
 
@@ -65,7 +66,7 @@ async def ls(
                 summary=wording.plural(len(page.rows), "job") + (", more follow" if page.next else ""),
                 data={"rows": page.rows, "next": page.next, "as_of": page.as_of},
                 blocks=[_table(page.rows, page.as_of)],
-                hints=[f"more: --after {page.next}"] if page.next else [],
+                hints=[f"more: --after {page.next}"] if page.next else await strangers(api, chosen, page.rows),
                 rows="rows",
             )
 

@@ -14,6 +14,7 @@ from ultijobs_cli.commands.queues import queue_table
 from ultijobs_cli.connect import inspector
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.report import Report
+from ultijobs_cli.strangers import strangers
 from ultijobs_cli.tables import Cell, Column, Pairs, grid
 from ultijobs_cli.watch import watching
 
@@ -30,6 +31,7 @@ async def stats(
     $ ultijobs stats
     $ ultijobs stats --queue billing --json
     """
+    chosen = options.filter_of(None, queue=queue, tenant=tenant)
     async with inspector(call) as api:
 
         async def look() -> Report:
@@ -43,6 +45,7 @@ async def stats(
                     Pairs(tuple((str(state), Cell(wording.count(number))) for state, number in totals)),
                     queue_table(found.queues, found.as_of),
                 ],
+                hints=await strangers(api, chosen, [number for number in found.totals.values() if number.value]),
                 rows="queues",
             )
 
@@ -93,7 +96,9 @@ async def causes(
                 summary=wording.plural(len(rows), "cause"),
                 data={"rows": rows, "next": None, "as_of": now},
                 blocks=[table],
-                hints=[f'one of them: ultijobs jobs ls --where "{_STOPPED} fp:FP"'] if rows else [],
+                hints=[f'one of them: ultijobs jobs ls --where "{_STOPPED} fp:FP"']
+                if rows
+                else await strangers(api, chosen, rows),
                 rows="rows",
             )
 
@@ -143,6 +148,7 @@ async def leases(
                 summary=wording.plural(len(rows), "lease"),
                 data={"rows": rows, "next": None, "as_of": now},
                 blocks=[table],
+                hints=await strangers(api, chosen, rows),
                 rows="rows",
             )
 

@@ -129,3 +129,12 @@ async def test_a_read_that_takes_too_long_is_ended_by_the_server(inspector: Insp
     with pytest.raises(DriverUnavailable) as refused:
         await links.fetchval("select pg_sleep(10)")
     assert isinstance(refused.value.__cause__, asyncpg.QueryCanceledError)
+
+
+async def test_to_look_up_a_name_that_was_mistyped_costs_no_more_than_a_refresh(
+    inspector: Inspector, jobs: list[UUID], counted: Counted
+) -> None:
+    told = await inspector.unheard("queue:qq job:charge tenant:acme")
+    assert [each.field for each in told] == [Field.QUEUE, Field.JOB, Field.TENANT]
+    assert len(counted.read_only) <= MOST
+    assert all(counted.read_only)

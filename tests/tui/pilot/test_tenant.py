@@ -41,6 +41,24 @@ async def test_where_no_tenant_is_under_the_cursor_it_is_asked_for() -> None:
         await driver.sees("tenant t42")
 
 
+async def test_a_tenant_that_nothing_is_known_of_is_narrowed_to_when_it_is_meant() -> None:
+    async with driving() as driver:
+        for last in ("escape", "enter"):
+            await driver.press("t")
+            await driver.sees("no tenant is under the cursor")
+            await driver.press(*"t43", "enter")
+            await driver.sees("no job of a tenant 't43' is known; there is t17, t42", "enter takes it all the same")
+            assert all(needs.tenant is None for needs in driver.source.fetched)
+            await driver.press(last)
+            await driver.until(lambda: "TENANT for every screen" not in driver.text)
+        await driver.until(lambda: driver.source.fetched[-1].tenant == "t43")
+
+
+async def test_a_cockpit_that_is_started_for_a_tenant_that_nothing_is_known_of_says_so() -> None:
+    async with driving(settings=Settings(tenant="t43")) as driver:
+        await driver.sees("no job of a tenant 't43' is known; there is t17, t42: t shows all tenants")
+
+
 async def test_acts_on_jobs_touch_the_tenant_alone(url: str) -> None:
     async with on_queue(url, Settings(tenant="t1")) as (driver, queue):
         ids = await dead_jobs(queue, 3)

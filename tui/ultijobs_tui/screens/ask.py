@@ -21,16 +21,21 @@ class AskDialog(Modal[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", show=False)]
 
-    def __init__(self, title: str, label: str, hint: str) -> None:
+    def __init__(self, title: str, label: str, hint: str, *, value: str = "", doubt: str = "") -> None:
+        """`value` stands there already; `doubt` is what speaks against it."""
         super().__init__()
         self._words = title, label, hint
+        self._value = value
+        self._doubt = doubt
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Lines(id="ask-title")
             with Horizontal(classes="field"):
                 yield Lines(id="ask-label", classes="label")
-                yield Input(id="answer", compact=True)
+                yield Input(self._value, id="answer", compact=True, select_on_focus=False)
+            if self._doubt:
+                yield Lines(id="ask-doubt")
             yield Lines(id="ask-hint")
 
     def on_mount(self) -> None:
@@ -39,6 +44,8 @@ class AskDialog(Modal[str | None]):
         self.query_one("#ask-label", Lines).set_lines([line(" ", Span(label, Tone.MUTED))])
         keys = (" ", Span("enter", Tone.KEY), " go   ", Span("esc", Tone.KEY), " close   ", Span(hint, Tone.MUTED))
         self.query_one("#ask-hint", Lines).set_lines([line(*keys)])
+        for doubted in self.query("#ask-doubt").results(Lines):
+            doubted.set_lines([line(" ", Span(self._doubt, Tone.WARN))])
         field = self.query_one("#answer", Input)
         field.cursor_blink = False
         field.focus()
