@@ -8,8 +8,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.integration.postgres.test_plans import SETTINGS, cost
-from tests.support.servers import Server, blocking
+from tests.integration.postgres.large import SETTINGS, large_databases
+from tests.integration.postgres.test_plans import cost
+from tests.support.servers import Server
 from ultijobs.postgres import backfills
 from ultijobs.postgres.place import READING
 
@@ -34,23 +35,10 @@ insert into x_backfills (run_id, job_id, name, status, checksum) values
 """
 
 
-async def _make(url: str, *, analyse: bool) -> None:
-    connection = await asyncpg.connect(url)
-    for table in ("x_jobs", "x_backfills"):
-        await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
-    await connection.execute(FILL)
-    await connection.execute("vacuum analyze" if analyse else "select 1")
-    await connection.close()
-
-
 @pytest.fixture(scope="module")
 def large_urls(pg: Server) -> Iterator[dict[str, str]]:
-    urls = {"analysed": pg.create(), "never analysed": pg.create()}
-    for state, url in urls.items():
-        blocking(_make(url, analyse=state == "analysed"))
-    yield urls
-    for url in urls.values():
-        pg.drop(url)
+    with large_databases(pg, ["x_jobs", "x_backfills"], FILL) as urls:
+        yield urls
 
 
 @pytest.fixture(params=["analysed", "never analysed"])

@@ -9,8 +9,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.integration.postgres.test_plans import SETTINGS, cost
-from tests.support.servers import Server, blocking
+from tests.integration.postgres.large import SETTINGS, large_databases
+from tests.integration.postgres.test_plans import cost
+from tests.support.servers import Server
 from ultijobs._ids import new_id
 from ultijobs.postgres import events
 from ultijobs.postgres.place import READING
@@ -35,23 +36,10 @@ select gen_random_uuid(), name, 'o-' || (i % 100), '{{}}', now() - i * interval 
 """
 
 
-async def _make(url: str, *, analyse: bool) -> None:
-    connection = await asyncpg.connect(url)
-    for table in ("x_jobs", "x_job_steps", "x_job_events"):
-        await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
-    await connection.execute(FILL)
-    await connection.execute("vacuum analyze" if analyse else "select 1")
-    await connection.close()
-
-
 @pytest.fixture(scope="module")
 def large_urls(pg: Server) -> Iterator[dict[str, str]]:
-    urls = {"analysed": pg.create(), "never analysed": pg.create()}
-    for state, url in urls.items():
-        blocking(_make(url, analyse=state == "analysed"))
-    yield urls
-    for url in urls.values():
-        pg.drop(url)
+    with large_databases(pg, ["x_jobs", "x_job_steps", "x_job_events"], FILL) as urls:
+        yield urls
 
 
 @pytest.fixture(

@@ -11,7 +11,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from tests.support.servers import Server, blocking
+from tests.integration.postgres.large import SETTINGS, large_databases
+from tests.support.servers import Server
 from ultijobs._ids import new_id
 from ultijobs._queue.records import NewJob
 from ultijobs.postgres import attention, claims, fates, filing, jobs, leases, settlements, steps, streams
@@ -52,31 +53,12 @@ select gen_random_uuid(), gen_random_uuid(), 'serve', 'tenants', now() - interva
   from generate_series(1, {MANY}) i;
 insert into x_job_slots (lane, slot) select 'n:capped', i from generate_series(0, {SLOTS} - 1) i;
 """
-SETTINGS = {
-    "generic": {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"},
-    "custom": {"plan_cache_mode": "force_custom_plan"},
-    "auto": {},
-}
-
-
-async def _make(url: str, *, analyse: bool) -> None:
-    connection = await asyncpg.connect(url)
-    await connection.execute("alter table x_jobs set (autovacuum_enabled = off)")
-    await connection.execute(FILL)
-    await connection.execute(TENANTS)
-    await connection.execute("vacuum analyze" if analyse else "select 1")
-    await connection.execute(HOLD)
-    await connection.close()
 
 
 @pytest.fixture(scope="module")
 def large_urls(pg: Server) -> Iterator[dict[str, str]]:
-    urls = {"analysed": pg.create(), "never analysed": pg.create()}
-    for state, url in urls.items():
-        blocking(_make(url, analyse=state == "analysed"))
-    yield urls
-    for url in urls.values():
-        pg.drop(url)
+    with large_databases(pg, ["x_jobs"], FILL, TENANTS, afterwards=HOLD) as urls:
+        yield urls
 
 
 @pytest.fixture(
