@@ -1,4 +1,4 @@
-"""The one loop that reads: single flight, a budget on the database's time, back-off that never gives up."""
+"""The one loop that reads: single flight, a budget on the database's time, backoff that never gives up."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Classifier:
         self._known: dict[type[BaseException], Retry | None] = {}
 
     def of(self, error: BaseException) -> Retry | None:
-        """The class of `error`; None means the policy's back-off. A group is terminal when one of its errors is."""
+        """The class of `error`; None means the policy's backoff. A group is terminal when one of its errors is."""
         inner = members(error)
         if inner:
             classes: list[Retry | None] = [self.of(each) for each in inner]

@@ -161,7 +161,7 @@ class BeatAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CrashPolicy:
-    """How a job whose lease lapsed is delivered again: the back-off of its retry policy, without jitter."""
+    """How a job whose lease lapsed is delivered again: the backoff of its retry policy, without jitter."""
 
     name: str
     backoff: str

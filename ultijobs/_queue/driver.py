@@ -209,7 +209,7 @@ class Driver(Protocol):
         ...
 
     async def reap(self, policies: Sequence[CrashPolicy], *, limit: int = 100) -> list[Reaped]:
-        """Ends claims whose lease lapsed: due again after their back-off, or stopped when attempts are used up.
+        """Ends claims whose lease lapsed: due again after their backoff, or stopped when attempts are used up.
 
         Also frees twins whose predecessor is gone, and sets right what SQL wrote: a row that runs without a lease is
         nobody's, one in the state `delayed` is ready. Safe to call from every worker at once.

@@ -27,7 +27,7 @@ class Faults:
         self._faults: dict[str, _Fault] = {}
 
     def holds_back(self, task: str, latest: datetime | None, now: datetime) -> bool:
-        """True until the back-off of a failure is over or a later occurrence is due."""
+        """True until the backoff of a failure is over or a later occurrence is due."""
         fault = self._faults.get(task)
         return (
             fault is not None

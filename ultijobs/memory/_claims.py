@@ -214,7 +214,7 @@ def _end_claim(store: Store, row: Row, policy: CrashPolicy | None, now: datetime
         row.state = "ready"
         row.error_code = code
         row.last_error = f"{code}: the lease of {worker} lapsed in attempt {row.attempt} of {row.max_attempts}"
-        # The back-off counts from the lapse, whenever it is noticed.
+        # The backoff counts from the lapse, whenever it is noticed.
         row.run_at = max(now, (row.lease_until or now) + _back_off(policy, max(row.attempt, 1)))
         row.updated_at = now
         row.release()

@@ -52,7 +52,7 @@ telling as (
    where j.id = any(array(select u.id from u where u.tells)) returning j.id, j.lease_no)
 select quiet.id, quiet.lease_no from quiet union all select telling.id, telling.lease_no from telling"""
 
-# The back-off counts from the lapse, whenever it is noticed. A running row without a lease was written by hand: nobody
+# The backoff counts from the lapse, whenever it is noticed. A running row without a lease was written by hand: nobody
 # runs it.
 # Reads all running rows, which are as many as there are slots in the fleet, and all twins: those whose predecessor
 # ended in the moment they were inserted, or was deleted by hand, are let go.

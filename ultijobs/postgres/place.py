@@ -44,7 +44,7 @@ SWEEPING: Final = {
 
 
 class Gate:
-    """Exponential back-off with jitter between attempts to connect, shared by all links to one place."""
+    """Exponential backoff with jitter between attempts to connect, shared by all links to one place."""
 
     FIRST: Final = 0.1
     LONGEST: Final = 1.5
@@ -77,7 +77,7 @@ class Place:
         self.gate = Gate()
 
     def apart(self) -> Place:
-        """The same database for another thread: its back-off is its own."""
+        """The same database for another thread: its backoff is its own."""
         return Place(self.dsn, self.role)
 
     async def connect(
@@ -89,7 +89,7 @@ class Place:
         read_only: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> Connection[Record]:
-        """Raises `DriverUnavailable`; waits out the back-off that an earlier failure left."""
+        """Raises `DriverUnavailable`; waits out the backoff that an earlier failure left."""
         await self.gate.wait()
         arguments = self.dsn.connect_arguments(role or self.role)
         if not self.dsn.pgbouncer:

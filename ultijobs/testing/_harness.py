@@ -117,7 +117,7 @@ class JobsTestApp(Generic[S]):
     async def run_until_idle(self, *, raise_failures: bool = False) -> list[Execution]:
         """Runs what is due, and what becomes due by that; answers the attempts that ended, in the order of their end.
 
-        What is delayed, suspended, paused or waits for its back-off stays: move the clock and run again. With
+        What is delayed, suspended, paused or waits for its backoff stays: move the clock and run again. With
         `raise_failures` the error of the first attempt that failed is raised, once all has run.
         """
         self._refuse_outside("run_until_idle")

@@ -180,7 +180,7 @@ def test_queues_are_sorted_as_asked(sort: str, first: str) -> None:
     ("values", "words"),
     [
         ({"waiting_on": WaitingOn.PAUSED}, "queue paused"),
-        ({"waiting_on": WaitingOn.BACKOFF, "error_code": "httpx.ReadTimeout"}, "back-off after httpx.ReadTimeout"),
+        ({"waiting_on": WaitingOn.BACKOFF, "error_code": "httpx.ReadTimeout"}, "backoff after httpx.ReadTimeout"),
         ({"waiting_on": WaitingOn.BEHIND, "behind": data.uid(7)}, f"its twin …{data.uid(7).hex[-8:]}"),
         ({"state": "running", "running_step": "render"}, "in step render"),
         ({"state": "running", "progress": Progress(5, 20, "rows")}, "running · 5 of 20 (25%) · rows"),

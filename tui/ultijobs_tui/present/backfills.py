@@ -29,7 +29,7 @@ _TONES: Final = {
     BackfillState.COMPLETED: Tone.GOOD,
     BackfillState.EXCLUDED: Tone.MUTED,
 }
-_WAITS: Final = {"ready": "waits: worker", "delayed": "waits: back-off"}
+_WAITS: Final = {"ready": "waits: worker", "delayed": "waits: backoff"}
 """A live pass whose job does not run; a suspended one keeps to its pace."""
 _TROUBLE: Final = (
     BackfillState.FAILED, BackfillState.CANCELLED, BackfillState.RUNNING, BackfillState.PENDING,

@@ -33,7 +33,7 @@ _TONES: Final = {
 }
 _WAITS: Final = {
     WaitingOn.DELAY: "its time",
-    WaitingOn.BACKOFF: "back-off",
+    WaitingOn.BACKOFF: "backoff",
     WaitingOn.PAUSED: "queue paused",
     WaitingOn.NO_WORKER: "no worker",
     WaitingOn.SLOT: "a free slot",
