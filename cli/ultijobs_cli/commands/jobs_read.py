@@ -61,12 +61,16 @@ async def ls(
     async with inspector(call) as api:
 
         async def look() -> Report:
-            page = await _rows(api, chosen, sort=sort, after=after, limit=limit)
+            page = await api.jobs(chosen, sort=sort, after=after, limit=min(limit, _PAGE))
+            # Older history is not searched for a name that nothing is known under; --after goes on all the same.
+            unknown = await strangers(api, chosen, page.rows) if after is None else []
+            if not unknown:
+                page = await _filled(api, chosen, page, sort=sort, limit=limit)
             return Report(
                 summary=wording.plural(len(page.rows), "job") + (", more follow" if page.next else ""),
                 data={"rows": page.rows, "next": page.next, "as_of": page.as_of},
                 blocks=[_table(page.rows, page.as_of)],
-                hints=[f"more: --after {page.next}"] if page.next else await strangers(api, chosen, page.rows),
+                hints=[*unknown, *([f"more: --after {page.next}"] if page.next else [])],
                 rows="rows",
             )
 
@@ -128,9 +132,8 @@ async def _find(api: Inspector, ref: str, tenant: str | None) -> UUID:
         raise
 
 
-async def _rows(api: Inspector, where: Where, *, sort: Sort, after: str | None, limit: int) -> JobPage:
-    """Up to `limit` rows, read in the pages that inspection gives."""
-    page = await api.jobs(where, sort=sort, after=after, limit=min(limit, _PAGE))
+async def _filled(api: Inspector, where: Where, page: JobPage, *, sort: Sort, limit: int) -> JobPage:
+    """Up to `limit` rows from `page` on, read in the pages that inspection gives."""
     rows = list(page.rows)
     while page.next is not None and len(rows) < limit:
         page = await api.jobs(where, sort=sort, after=page.next, limit=min(limit - len(rows), _PAGE))
