@@ -401,6 +401,8 @@ async def test_each_kind_of_trouble_is_one_line(harness: Harness, inspector: Ins
         assert line.since is not None, line.key
         assert line.where is not None
         assert (await inspector.count(line.where)).value == line.count.value, line.where
+    severities = [line.severity for line in seen.stuck]
+    assert severities == sorted(severities, reverse=True)
 
 
 async def test_a_tenant_that_no_worker_starts_anything_of_is_a_line_of_its_own(
@@ -426,8 +428,18 @@ async def test_a_tenant_that_no_worker_starts_anything_of_is_a_line_of_its_own(
     assert [line.key for line in (await inspector.overview(tenant="globex")).stuck] == ["tenant:globex"]
     await harness.driver.beat(beat("w-7"))
     assert (await inspector.overview()).stuck == [], "a worker with room may start them"
-    severities = [line.severity for line in seen.stuck]
-    assert severities == sorted(severities, reverse=True)
+
+
+async def test_a_queue_in_which_only_throttled_tenants_wait_is_not_behind(
+    harness: Harness, inspector: Inspector
+) -> None:
+    await harness.driver.beat(beat("w-9", limited={"acme": 0}, lease_ms=3_600_000))
+    await put(harness, tenant_id="acme")
+    await harness.advance(timedelta(minutes=2))
+    assert [line.key for line in (await inspector.overview()).stuck] == ["tenant:acme"]
+    await put(harness)
+    await harness.advance(timedelta(minutes=2))
+    assert [line.key for line in (await inspector.overview()).stuck] == ["queue:default", "tenant:acme"]
 
 
 async def test_a_queue_that_is_behind_names_the_busy_slots_of_its_workers(

@@ -409,8 +409,11 @@ def minutes_before(minutes: int) -> Overview:
     dead = round(3_902 * (1 - minutes / 15) ** 2)
     rows = [replace(q, ready=Count(round(q.ready.value * (1 - minutes / 20)))) for q in now.queues]
     totals = dict(now.stats.totals) | {"ready": Count(sum(row.ready.value for row in rows)), "dead": Count(4_113 - 9)}
+    first = next(line.cause for line in now.stuck if line.cause is not None)
+    then = replace(first, count=Count(dead))
     return replace(
         now,
+        stuck=[replace(line, cause=then, count=then.count) if line.cause == first else line for line in now.stuck],
         as_of=ago(minutes=minutes),
         stats=replace(now.stats, totals=totals),
         queues=rows,

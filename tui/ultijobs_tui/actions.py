@@ -179,7 +179,9 @@ ACTIONS: Final[tuple[KeyAction, ...]] = (
     ),
     KeyAction("input", ("i",), "Input", "the job's input, redacted by its declaration", "look", ("run",), footer=55),
     KeyAction("upcoming", ("i",), "Upcoming", "what comes, in the task's own zone", "look", ("tasks",), footer=55),
-    KeyAction("pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("dead", "run"), footer=54),
+    KeyAction(
+        "pager", ("o",), "Traceback", "the error whole, in your pager", "look", ("incident", "dead", "run"), footer=54
+    ),
     KeyAction("export", ("e",), "Export", "what is shown, as csv, json or md", "look"),
     KeyAction("copy.id", ("y",), "Copy id", "the id, the name or the statement under the cursor", "look"),
     KeyAction("copy.cli", ("Y",), "Copy CLI", "the command that shows or does the same", "look", footer=35),

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from sys import intern
 from typing import Final
 from uuid import UUID
 
-from ultijobs.inspection import Overview, QueueRow, WorkerRow
+from ultijobs.inspection import Cause, Overview, QueueRow, WorkerRow
 
 __all__ = ["History"]
 
@@ -29,6 +30,8 @@ class _Sample:
     exact: frozenset[str]
     settled: Mapping[str, int]
     """Attempts that ended since the sample before, by outcome."""
+    causes: Mapping[str, int]
+    """Jobs of each cause whose count is exact."""
 
 
 class History:
@@ -52,7 +55,9 @@ class History:
             # What took its worker down was settled by nobody: the rows know.
             grown = totals["dead"] - self._samples[-1].totals["dead"]
             settled = {**settled, "dead": max(grown, settled.get("dead", 0))}
-        self._samples.append(_Sample(overview.as_of, totals, exact, settled))
+        found = [line.cause for line in overview.stuck if line.cause is not None]
+        causes = {_key(cause): cause.count.value for cause in found if cause.count.kind == "exact"}
+        self._samples.append(_Sample(overview.as_of, totals, exact, settled, causes))
         self._counters = overview.counters
         self.add_queues(overview.as_of, overview.queues)
 
@@ -74,13 +79,25 @@ class History:
 
     def pass_rates(self, run: UUID, buckets: int) -> Sequence[float]:
         """Rows a second of one pass over what the ring holds of it, as at most `buckets` values."""
-        seen = [(at, rows[run]) for at, rows in self._passes if run in rows]
-        parts = min(buckets, len(seen) - 1)
-        marks = [seen[round(n * (len(seen) - 1) / parts)] for n in range(parts + 1)] if parts > 0 else []
-        return [
-            max(0, rows - before) / max(_APART, (at - since).total_seconds())
-            for (since, before), (at, rows) in pairwise(marks)
-        ]
+        return _rates([(at, rows[run]) for at, rows in self._passes if run in rows], buckets)
+
+    def dying_per_minute(self, cause: Cause) -> float | None:
+        """How many jobs more a cause has than a minute ago at the most; None before ten seconds are known."""
+        seen = self._counted(cause)
+        if not seen:
+            return None
+        last_at, last = seen[-1]
+        first_at, first = next(s for s in seen if (last_at - s[0]).total_seconds() <= _TREND_SECONDS)
+        seconds = (last_at - first_at).total_seconds()
+        return None if seconds < _COUNTED_LEAST else max(0, last - first) * 60 / seconds
+
+    def dying(self, cause: Cause, buckets: int) -> Sequence[float]:
+        """The same over what the ring holds, as at most `buckets` values."""
+        return _rates(self._counted(cause), buckets)
+
+    def _counted(self, cause: Cause) -> list[tuple[datetime, int]]:
+        key = _key(cause)
+        return [(sample.at, sample.causes[key]) for sample in self._samples if key in sample.causes]
 
     def worker_per_minute(self, instance: UUID, outcomes: Sequence[str]) -> float | None:
         """How many attempts a process ended so, over a minute at the most; None before ten seconds are known."""
@@ -157,6 +174,20 @@ def _settled(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mappin
             for outcome, count in counts.items():
                 total[outcome] = total.get(outcome, 0) + max(0, count - before[instance].get(outcome, 0))
     return total
+
+
+def _key(cause: Cause) -> str:
+    return intern(f"{cause.stop_reason}/{cause.fingerprint}/{cause.error_code}")
+
+
+def _rates(seen: Sequence[tuple[datetime, int]], buckets: int) -> Sequence[float]:
+    """By how much a count grew each second, in as many spans of the same number of looks."""
+    parts = min(buckets, len(seen) - 1)
+    marks = [seen[round(n * (len(seen) - 1) / parts)] for n in range(parts + 1)] if parts > 0 else []
+    return [
+        max(0, count - before) / max(_APART, (at - since).total_seconds())
+        for (since, before), (at, count) in pairwise(marks)
+    ]
 
 
 def _thinned(values: Sequence[int], buckets: int) -> Sequence[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from ultijobs.errors import BackfillStalled, UltijobsError
 from ultijobs.inspection.filter import format_where
 from ultijobs.inspection.late import late_tasks
 from ultijobs.inspection.models import Overview, Stuck, StuckKind
-from ultijobs.inspection.throttled import limited_tenants, throttled
+from ultijobs.inspection.throttled import held_back, limited_tenants, throttled
 
 __all__ = ["STOPPED", "overview"]
 
@@ -38,6 +39,8 @@ class _Facts:
     known: bool = True
     """False when the workers could not be read: then nothing is said about who serves what."""
     names: Mapping[str, Count] = field(default_factory=dict[str, Count])
+    throttled: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Due jobs of tenants at their limit, by queue."""
 
 
 async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str | None = None) -> Overview:
@@ -64,7 +67,11 @@ async def overview(store: InspectionStore, schedule: ScheduleStore, tenant: str 
     async def due() -> list[Stuck]:
         groups = await _not_claimed(store, facts, tenant)
         facts.names = by_name(groups) if tenant is None else {}
-        return [*_unknown_names(groups, facts.names), *throttled(groups, facts.workers)]
+        held = held_back(groups, facts.workers)
+        facts.throttled = Counter[str]()
+        for group, _ in held:
+            facts.throttled[group.queue] += group.count.value
+        return [*_unknown_names(groups, facts.names), *throttled(held)]
 
     async def tasks() -> list[Stuck]:
         return await late_tasks(schedule, facts.now)
@@ -232,7 +239,7 @@ def _gate(queue: QueueRow, facts: _Facts) -> tuple[StuckKind | None, Literal[0, 
         return StuckKind.PAUSED, 2, f"PAUSED{by}{reason} · queue {queue.queue}"
     if facts.known and queue.state == "unserved":
         return StuckKind.NO_WORKER, 2, f"no worker serves queue {queue.queue}"
-    if age > _STARVING:
+    if age > _STARVING and facts.throttled.get(queue.queue, 0) < queue.ready.value:
         return StuckKind.STARVING, 1, f"queue {queue.queue} is behind · {_busy(queue, facts)}"
     return None, 0, ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import TypeAlias
 
 from ultijobs import _durations
 from ultijobs._queue.views import Count, DueGroup, WorkerRow
@@ -11,7 +12,7 @@ from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.inspection.filter import format_where
 from ultijobs.inspection.models import Stuck, StuckKind
 
-__all__ = ["limit_words", "limited_tenants", "throttled"]
+__all__ = ["Held", "held_back", "limit_words", "limited_tenants", "throttled"]
 
 _NAMED = 3
 _ABSENT = frozenset({"gone", "drained"})
@@ -23,18 +24,31 @@ def limited_tenants(workers: Iterable[WorkerRow], tenant: str | None = None) -> 
     return sorted(found if tenant is None else found & {tenant})
 
 
-def throttled(groups: Iterable[DueGroup], workers: Sequence[WorkerRow]) -> list[Stuck]:
-    """One line per tenant; what some worker may start is left out."""
-    by_tenant: dict[str, list[tuple[DueGroup, list[WorkerRow]]]] = {}
+Held: TypeAlias = tuple[DueGroup, list[WorkerRow]]
+"""Jobs of a tenant, and the workers that serve them and start none."""
+
+
+def held_back(groups: Iterable[DueGroup], workers: Sequence[WorkerRow]) -> list[Held]:
+    """The groups of tenants that no worker starts anything of; what some worker may start is left out."""
+    found: list[Held] = []
     for group in groups:
         tenant = group.tenant
         serving = [w for w in workers if w.state not in _ABSENT and group.queue in w.queues and group.name in w.names]
         if tenant is not None and serving and all(tenant in w.limited for w in serving):
-            by_tenant.setdefault(tenant, []).append((group, serving))
-    return [_line(tenant, held) for tenant, held in by_tenant.items()]
+            found.append((group, serving))
+    return found
 
 
-def _line(tenant: str, held: Sequence[tuple[DueGroup, list[WorkerRow]]]) -> Stuck:
+def throttled(held: Iterable[Held]) -> list[Stuck]:
+    """One line per tenant."""
+    by_tenant: dict[str, list[Held]] = {}
+    for group, serving in held:
+        if group.tenant is not None:
+            by_tenant.setdefault(group.tenant, []).append((group, serving))
+    return [_line(tenant, of_tenant) for tenant, of_tenant in by_tenant.items()]
+
+
+def _line(tenant: str, held: Sequence[Held]) -> Stuck:
     first, serving = held[0]
     names = list(dict.fromkeys(group.name for group, _ in held))
     more = " …" if len(names) > _NAMED else ""

@@ -86,7 +86,7 @@ def test_a_calm_queue_without_a_worker_says_how_to_start_one() -> None:
 def test_a_panel_tells_who_paused_a_queue_and_for_how_long() -> None:
     overview = data.overview()
     paused = next(s for s in overview.stuck if s.key == "queue:billing")
-    text = said(stuck_panel(paused, overview, LOOK))
+    text = said(stuck_panel(paused, overview, History(), LOOK))
     assert 'paused 6m01s ago by ops "provider down" · until somebody resumes it' in text
     assert "press u resume" in text
 
@@ -97,17 +97,17 @@ def test_panels_of_what_waits_for_a_worker_say_how_to_start_one() -> None:
     nobody = replace(overview, queues=[queue], workers=0)
     shown = overview.stuck[0]
     unserved = replace(shown, kind=StuckKind.NO_WORKER, queue="ocr", cause=None)
-    assert "start one: ultijobs worker --queues ocr" in said(stuck_panel(unserved, nobody, LOOK))
+    assert "start one: ultijobs worker --queues ocr" in said(stuck_panel(unserved, nobody, History(), LOOK))
     lapsed = replace(shown, kind=StuckKind.LEASE, queue=None, cause=None)
-    text = said(stuck_panel(lapsed, nobody, LOOK))
+    text = said(stuck_panel(lapsed, nobody, History(), LOOK))
     assert "as soon as any worker of the application looks" in text
     assert "none is running: ultijobs worker" in text
-    assert "none is running" not in said(stuck_panel(lapsed, overview, LOOK))
+    assert "none is running" not in said(stuck_panel(lapsed, overview, History(), LOOK))
     unknown = replace(unserved, queue=None)
-    assert "start a worker of the release that declares it" in said(stuck_panel(unknown, nobody, LOOK))
+    assert "start a worker of the release that declares it" in said(stuck_panel(unknown, nobody, History(), LOOK))
     late = replace(shown, kind=StuckKind.CRON, queue=None, cause=None, where=None, held_by=None)
-    assert "no scheduler leads: ultijobs scheduler" in said(stuck_panel(late, nobody, LOOK))
-    assert "list" not in said(stuck_panel(late, nobody, LOOK))
+    assert "no scheduler leads: ultijobs scheduler" in said(stuck_panel(late, nobody, History(), LOOK))
+    assert "list" not in said(stuck_panel(late, nobody, History(), LOOK))
 
 
 def test_gauges_show_a_trend_only_between_exact_counts() -> None:
@@ -142,10 +142,21 @@ def test_a_cause_is_found_by_its_fingerprint_else_by_its_code() -> None:
 )
 def test_a_panel_says_what_became_of_those_retried(retried: int, died: int, reason: str, words: str) -> None:
     cause = replace(data.causes()[0], retried=retried, died_again=died, stop_reason=reason)
-    assert words in said(cause_panel(cause, LOOK))
+    assert words in said(cause_panel(cause, History(), LOOK))
 
 
 # -- queues --------------------------------------------------------------------------------------------
+def test_a_cause_shows_how_fast_it_grows() -> None:
+    history, cause = History(), data.causes()[0]
+    assert " rate " not in said(cause_panel(cause, history, LOOK))
+    for n, count in enumerate((100, 100, 110, 150)):
+        line = replace(data.stuck()[1], cause=replace(cause, count=Count(count)))
+        history.add(replace(data.overview([line]), as_of=NOW + timedelta(seconds=10 * n)))
+    assert history.dying(cause, 8) == [0, 1, 4]
+    assert "rate 100/min ▁▃█" in said(cause_panel(cause, history, LOOK))
+    assert history.dying_per_minute(replace(cause, fingerprint="other")) is None
+
+
 def history_of(*ready: int) -> History:
     history = History()
     for n, value in enumerate(ready):

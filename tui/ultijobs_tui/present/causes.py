@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ultijobs.inspection import Cause
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
+from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
 from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.table import Column, Line, Row, Span, Table, Tone, cell, line, rule
 
 __all__ = ["cause_key", "cause_panel", "cause_table", "cause_where"]
+
+_RATES: Final = 8
 
 
 def cause_key(cause: Cause) -> str:
@@ -77,7 +81,7 @@ def _row(cause: Cause, look: Look) -> Row:
     )
 
 
-def cause_panel(cause: Cause, look: Look) -> list[Line]:
+def cause_panel(cause: Cause, history: History, look: Look) -> list[Line]:
     """First and last, whom it hits, where it fails, what became of those retried, and what to press."""
     tenants = f" · {cause.tenants} tenant{'' if cause.tenants == 1 else 's'}" if cause.tenants else ""
     title = f"{short_fingerprint(cause)}  {first_line(cause.error) or cause.error_code or 'no error recorded'}"
@@ -86,6 +90,7 @@ def cause_panel(cause: Cause, look: Look) -> list[Line]:
         line(
             Span(" first ", Tone.MUTED), fmt.clock(cause.first_at, now=look.now),
             Span("   last ", Tone.MUTED), fmt.clock(cause.last_at, now=look.now),
+            *_rate(cause, history),
             Span("   jobs ", Tone.MUTED), shares(cause.jobs),
             Span("   queue ", Tone.MUTED), shares(cause.queues),
         )
@@ -104,10 +109,23 @@ def cause_panel(cause: Cause, look: Look) -> list[Line]:
             Span(" press ", Tone.MUTED), Span(look.key("canary"), Tone.KEY), " canary 1   ",
             Span(look.key("retry"), Tone.KEY), f" retry {fmt.count(cause.count)}   ",
             Span(look.key("open"), Tone.KEY), " list   ",
+            Span(look.key("pager"), Tone.KEY), " traceback   ",
             Span(look.key("copy.id"), Tone.KEY), f" copy {short_fingerprint(cause)}",
         )
     )  # fmt: skip
     return lines
+
+
+def _rate(cause: Cause, history: History) -> list[Span]:
+    rate = history.dying_per_minute(cause)
+    if rate is None:
+        return []
+    bars = fmt.spark(history.dying(cause, _RATES), _RATES)
+    return [
+        Span("   rate ", Tone.MUTED),
+        Span(f"{rate:,.0f}/min ", Tone.BAD if rate else Tone.PLAIN),
+        Span(bars, Tone.BAD),
+    ]
 
 
 def _retries(cause: Cause) -> list[str | Span]:

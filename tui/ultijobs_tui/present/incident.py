@@ -182,12 +182,12 @@ def _nothing(overview: Overview) -> tuple[Line, ...]:
     return (said, line(Span("No worker is running: ", Tone.WARN), Span("ultijobs worker", Tone.KEY), " starts one."))
 
 
-def stuck_panel(stuck: Stuck | None, overview: Overview | None, look: Look) -> list[Line]:
+def stuck_panel(stuck: Stuck | None, overview: Overview | None, history: History, look: Look) -> list[Line]:
     """What there is to know about the row under the cursor before a key is pressed."""
     if stuck is None or overview is None:
         return []
     if stuck.cause is not None:
-        return cause_panel(stuck.cause, look)
+        return cause_panel(stuck.cause, history, look)
     queue = next((q for q in overview.queues if q.queue == stuck.queue), None)
     lines = [
         rule(f"{stuck.kind}{f' · {stuck.queue}' if stuck.queue else ''}", fmt.count(stuck.count)),

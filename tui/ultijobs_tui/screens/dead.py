@@ -145,7 +145,9 @@ class DeadScreen(CockpitScreen):
     def _panel(self) -> None:
         cause = self._cause()
         look = self.desk.look()
-        self.query_one("#cause-panel", Lines).set_lines(cause_panel(cause, look)[:-1] if cause else [])
+        self.query_one("#cause-panel", Lines).set_lines(
+            cause_panel(cause, self.desk.history, look)[:-1] if cause else []
+        )
         page = self._frame.page if self._frame else None
         group = self._group()
         shown = f"newest {len(page.rows)} of {fmt.count(group.count)}" if page and group else ""

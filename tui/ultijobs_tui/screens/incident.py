@@ -73,7 +73,8 @@ class IncidentScreen(ListScreen[Stuck]):
         return incident_table(frame, self.desk.look(), fresh=self._fresh(), find=self.find)
 
     def panel(self) -> list[Line]:
-        return stuck_panel(self.under(), self.frame.overview if self.frame else None, self.desk.look())
+        overview = self.frame.overview if self.frame else None
+        return stuck_panel(self.under(), overview, self.desk.history, self.desk.look())
 
     def rows(self, frame: Frame) -> Sequence[Stuck] | None:
         return frame.overview.stuck if frame.overview else None
@@ -102,6 +103,7 @@ class IncidentScreen(ListScreen[Stuck]):
             "pause": self.with_row(lambda stuck: self._queue_act(stuck, Action.PAUSE)),
             "resume": self.with_row(lambda stuck: self._queue_act(stuck, Action.RESUME)),
             "why": self.with_row(self._why),
+            "pager": self.with_row(self._pager),
             "copy.id": self.with_row(self._copy),
             "copy.cli": self.with_row(self._copy_cli),
         }
@@ -118,7 +120,7 @@ class IncidentScreen(ListScreen[Stuck]):
             if stuck.kind is StuckKind.PAUSED:
                 return unfit_for_state(action.id, "paused")
             return unfit_for_queue(action.id, queue_of(stuck), self.frame.overview if self.frame else None)
-        if action.id == "why" and not (stuck.cause and stuck.cause.sample):
+        if action.id in {"why", "pager"} and not (stuck.cause and stuck.cause.sample):
             return "there is no single job behind this row: enter lists them"
         return None
 
@@ -143,6 +145,10 @@ class IncidentScreen(ListScreen[Stuck]):
     def _why(self, stuck: Stuck) -> None:
         if stuck.cause and stuck.cause.sample:
             self.desk.show_why(stuck.cause.sample[0])
+
+    def _pager(self, stuck: Stuck) -> None:
+        if stuck.cause and stuck.cause.sample:
+            self.desk.show_error(stuck.cause.sample[0])
 
     def _copy(self, stuck: Stuck) -> None:
         cause = stuck.cause
