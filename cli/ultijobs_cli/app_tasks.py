@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from ultijobs.errors import DeclarationUnknown
+from ultijobs.errors import AppUnusable, DeclarationUnknown, UltijobsError
 from ultijobs.inspection import Enqueued
 from ultijobs_cli.connect import within_reach
 
@@ -30,12 +31,24 @@ class AppTasks:
         self._opened = False
 
     async def jobs(self, name: str) -> list[tuple[str, str]]:
-        """The name and the queue of each job that the task would ask for now. Raises `DeclarationUnknown`."""
+        """The name and the queue of each job that the task would ask for now.
+
+        Raises `DeclarationUnknown`, and `AppUnusable` when the task's own function raises.
+        """
         from ultijobs._definitions.entries import entries  # noqa: PLC0415 - the commands that read do without pydantic
 
         task = self._task(name)
-        with self._app.ambient():
-            requests = await entries(task, datetime.now(ZoneInfo(task.tz)))
+        try:
+            with self._app.ambient():
+                requests = await entries(task, datetime.now(ZoneInfo(task.tz)))
+        except UltijobsError:
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise AppUnusable(
+                f"task {name} raised {type(error).__qualname__}: {error} ({last.filename}:{last.lineno})",
+                fix="correct the function that the cause names",
+            ) from error
         return [(request.handle.name, request.handle.queue) for request in requests]
 
     async def foresee(self, task: str) -> Mapping[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -177,3 +178,12 @@ def test_a_task_to_run_must_be_declared_by_the_application(shop: Cli, queue: Cli
     assert answer.json["findings"][0]["fix"] == "ultijobs tasks run nightly"
     without = queue("tasks", "run", "nightly", "--json")
     assert (without.code, without.codes) == (2, ["X_CLI_BAD_FLAG"])
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+def test_a_task_whose_function_raises_is_named_with_the_line_that_did(shop: Cli, how: str):
+    answer = shop("tasks", "run", "broken", how, "--json")
+    assert (answer.code, answer.codes) == (1, ["X_APP_UNUSABLE"])
+    cause = answer.json["findings"][0]["cause"]
+    assert cause.startswith("task broken raised RuntimeError: no data (")
+    assert re.search(r"\.py:\d+\)$", cause)

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
+from ultijobs.errors import AppUnusable
 from ultijobs.inspection import Inspector
 from ultijobs_cli import options, wording
 from ultijobs_cli.app_tasks import AppTasks
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.commands.tasks import TaskName
+from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.loading import load_app
-from ultijobs_cli.report import Report
+from ultijobs_cli.report import CommandFailed, Report
 from ultijobs_cli.tables import Cell, Column, Paragraph, grid
 
 __all__ = ["run"]
@@ -40,7 +42,7 @@ async def run(
     if dry_run:
         return await _foreseen(tasks, name)
     try:
-        await tasks.jobs(name)
+        await _jobs(tasks, name)
         await tasks.open()
         api = Inspector(app.driver, actor=actor, source="cli")
         answers = await api.run_task(name, lambda: tasks.enqueue(name), reason=reason)
@@ -62,8 +64,15 @@ async def run(
     return Report(summary, data, [Paragraph(summary), table], rows="rows")
 
 
+async def _jobs(tasks: AppTasks, name: str) -> list[tuple[str, str]]:
+    try:
+        return await tasks.jobs(name)
+    except AppUnusable as raised:
+        raise CommandFailed.because(raised, exit_code=ExitCode.FAILED, at=name) from raised
+
+
 async def _foreseen(tasks: AppTasks, name: str) -> Report:
-    rows = [{"name": job, "queue": queue} for job, queue in await tasks.jobs(name)]
+    rows = [{"name": job, "queue": queue} for job, queue in await _jobs(tasks, name)]
     summary = f"{name} would enqueue {wording.plural(len(rows), 'job')}"
     table = grid(
         rows,
