@@ -78,7 +78,7 @@ async def test_a_leader_that_is_told_to_stop_gives_the_lead_up_at_once(stage: Sc
     leader.terminate()
     assert await leader.exit_code() == 0
     assert leader.lines("jobs.scheduler.draining")
-    await follower.said("jobs.scheduler.leading", within=5)
+    await follower.said("jobs.scheduler.leading")
     await slots(stage, len(await slots(stage, 1)) + 2)
     follower.terminate()
     assert await follower.exit_code() == 0

@@ -13,14 +13,18 @@ async def test_a_handler_that_blocks_the_loop_loses_no_lease_and_is_named(stage:
     first = await stage.worker("w1", concurrency=8)
     others = await quick.enqueue_many([Ask(key=f"other-{n}", seconds=1) for n in range(7)])
     await stage.effect("start", 7)
-    blocker = await blocks_the_loop.enqueue(Ask(key="k", seconds=6))
-    line = await first.said("jobs.worker.loop-blocked", within=5)
+    end = stage.scratch / "end"
+    blocker = await blocks_the_loop.enqueue(Ask(key="k", seconds=60, word=str(end)))
+    line = await first.said("jobs.worker.loop-blocked")
     assert (line["name"], line["job_id"]) == ("blocks_the_loop", str(blocker.id))
     assert "in blocks_the_loop" in line["stack"]
     await stage.worker("w2")
     later = await quick.enqueue(Ask(key="later"))
-    row = await stage.ended(later.id, within=3)
+    row = await stage.ended(later.id)
     assert row["worker_id"] == "w2", "the other worker takes what is new"
+    over = "select now() > started_at + interval '4 s' from x_jobs where id = $1"
+    await eventually(lambda: stage.value(over, blocker.id))
+    end.touch()
     for job in (blocker, *others):
         row = await stage.ended(job.id)
         assert (row["attempt"], row["worker_id"]) == (1, "w1")
@@ -30,16 +34,15 @@ async def test_a_handler_that_blocks_the_loop_loses_no_lease_and_is_named(stage:
 
 async def test_a_sync_handler_that_blocks_its_thread_disturbs_nobody(stage: Scene):
     worker = await stage.worker("w1")
-    blocker = await blocks_its_thread.enqueue(Ask(key="k", seconds=5))
+    end = stage.scratch / "end"
+    blocker = await blocks_its_thread.enqueue(Ask(key="k", seconds=60, word=str(end)))
     await stage.effect("start")
-    waits: list[float] = []
     for number in range(8):
-        asked = await stage.value("select clock_timestamp()")
         job = await quick.enqueue(Ask(key=f"short-{number}"))
         await stage.ended(job.id)
-        began = (await stage.effects("start", job.id))[0]["at"]
-        waits.append((began - asked).total_seconds())
-    assert sorted(waits)[-2] < 0.5
+    over = "select now() > started_at + interval '4 s' from x_jobs where id = $1 and state = 'running'"
+    await eventually(lambda: stage.value(over, blocker.id))
+    end.touch()
     row = await stage.ended(blocker.id)
     assert row["attempt"] == 1
     assert len(await stage.effects("end", blocker.id)) == 1
@@ -52,13 +55,13 @@ async def test_a_name_that_a_worker_does_not_know_is_left_alone_until_one_comes_
     old = await stage.worker("old")
     jobs = await three_steps.enqueue_many([Ask(key=f"new-{n}") for n in range(20)])
     known = await quick.enqueue(Ask(key="known"))
-    await stage.ended(known.id, within=3)
+    await stage.ended(known.id)
     rows = await stage.fetch("select state, attempt, lease_no, claims from x_jobs where name = 'three_steps'")
     assert len(rows) == 20
     assert {(row["state"], row["attempt"], row["lease_no"], row["claims"]) for row in rows} == {("ready", 0, 0, 0)}
     stage.app = "tests.support.stage:app"
     await stage.worker("new")
-    await stage.effect("a", within=1.5)
+    await stage.effect("a")
     await stage.ended(jobs[0].id)
     assert await stage.value("select count(*) from x_jobs_done where name = 'three_steps' and worker_id = 'old'") == 0
     assert old.process.poll() is None
@@ -109,11 +112,11 @@ async def handed_back(stage: Scene, id: object) -> asyncpg.Record | None:
 async def test_each_queue_that_the_jobs_declare_is_served(stage: Scene):
     await stage.worker("w1")
     job = await elsewhere.enqueue(Ask(key="k"))
-    await stage.ended(job.id, within=3)
+    await stage.ended(job.id)
 
 
 async def test_a_lost_listener_comes_back_by_itself(stage: Scene):
-    await stage.worker("w1", poll="2s")
+    await stage.worker("w1", poll="3s")
     for round_ in range(3):
         killed = await eventually(
             lambda: stage.value(
@@ -123,11 +126,11 @@ async def test_a_lost_listener_comes_back_by_itself(stage: Scene):
         )
         assert killed == 1
         job = await quick.enqueue(Ask(key=f"blind-{round_}"))
-        await stage.ended(job.id, within=3.5)
+        await stage.ended(job.id)
     listening = "select count(*) from pg_stat_activity where application_name = 'ultijobs-listen'"
     await eventually(lambda: stage.value(listening))
     asked = await stage.value("select clock_timestamp()")
     job = await quick.enqueue(Ask(key="woken"))
     await stage.ended(job.id)
     began = (await stage.effects("start", job.id))[0]["at"]
-    assert (began - asked).total_seconds() < 1.0, "woken, not polled"
+    assert (began - asked).total_seconds() < 2.0, "woken, not polled"

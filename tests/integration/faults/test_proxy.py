@@ -63,13 +63,13 @@ async def test_a_reset_happens_once(proxy: Proxy, worker: asyncpg.Connection):
 
 async def test_answers_are_delayed_not_requests(proxy: Proxy, pg_url: str, worker: asyncpg.Connection):
     await worker.execute("create table t as select 1 as n")
-    proxy.delay(0.4, "ultijobs-worker")
+    proxy.delay(1.0, "ultijobs-worker")
     beside = await asyncpg.connect(pg_url)
     began = time.monotonic()
     late = asyncio.create_task(worker.execute("insert into t values (2)"))
-    await eventually(lambda: beside.fetchval("select count(*) = 2 from t"), within=0.35)
+    await eventually(lambda: beside.fetchval("select count(*) = 2 from t"))
     await late
-    assert time.monotonic() - began >= 0.4
+    assert time.monotonic() - began >= 1.0
     await beside.close()
 
 
@@ -79,7 +79,7 @@ async def test_a_stall_holds_back_until_it_is_healed(proxy: Proxy, worker: async
     done, _ = await asyncio.wait({answer}, timeout=0.2)
     assert not done
     proxy.heal()
-    assert await asyncio.wait_for(answer, 2) == 7
+    assert await asyncio.wait_for(answer, 10) == 7
 
 
 async def test_a_swallowed_answer_never_comes_although_the_server_did_it(

@@ -148,7 +148,7 @@ async def test_a_publisher_whose_transaction_stays_open_blocks_no_worker_and_no_
     transaction = database.transaction(isolation="repeatable_read")
     await transaction.start()
     await driver.events.publish([event("o-1")], tx=database)
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(20):
         link = driver.lease_link()
         await link.open()
         assert await link.renew([Beat(running.id, running.lease_no)], HOUR) == [BeatAnswer.HELD]

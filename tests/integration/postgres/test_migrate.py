@@ -144,7 +144,7 @@ async def test_a_step_that_needs_a_table_which_somebody_reads_holds_nobody_up_fo
         await database.fetch("select count(*) from x_jobs")
         migrating = asyncio.create_task(migrate(pg_url))
         for _ in range(10):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):
                 await driver.enqueue([job()])
             await asyncio.sleep(0.05)
         assert not migrating.done()

@@ -131,7 +131,7 @@ async def test_who_reads_history_makes_nobody_wait_for_long(driver, database, pg
     reader = await asyncpg.connect(pg_url)
     async with reader.transaction():
         await reader.fetch("select count(*) from x_jobs_done")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             assert await sweep(driver.retention, WINDOWS) == {}
             await driver.enqueue([job()])
     await reader.close()

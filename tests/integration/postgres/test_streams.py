@@ -79,7 +79,7 @@ async def test_a_row_that_is_committed_late_is_claimed_all_the_same(driver, data
             await driver.settle([settlement(claimed)])
         [stream] = driver._claimer._book.streams(["default"])
         assert stream.from_at > await database.fetchval("select now()"), "the claimer has looked past it"
-    [found] = await eventually(lambda: driver.claim(ask()), within=3.0, every=0.2)
+    [found] = await eventually(lambda: driver.claim(ask()), within=10.0, every=0.2)
     assert found.id == late.id
 
 
@@ -92,7 +92,7 @@ async def test_a_first_row_of_a_higher_priority_goes_ahead_within_a_second(drive
         [claimed] = await driver.claim(ask(1))
         return claimed.id == urgent.id
 
-    await eventually(ahead, within=3.0, every=0.05)
+    await eventually(ahead, within=10.0, every=0.05)
 
 
 async def test_a_row_of_another_stream_is_found_when_the_known_ones_are_empty(driver, job, ask):
@@ -110,7 +110,7 @@ async def test_a_paused_queue_is_not_searched_and_resumes_by_itself(driver, job,
     wait = await driver.next_due(["default"], ["send"])
     assert wait is not None
     assert timedelta(0) < wait <= timedelta(seconds=0.4)
-    assert await eventually(lambda: driver.claim(ask()), within=3.0)
+    assert await eventually(lambda: driver.claim(ask()), within=10.0)
 
 
 async def test_the_next_due_time_is_that_of_the_first_row_that_is_not_due_yet(driver, job, ask):
@@ -146,7 +146,7 @@ async def test_tenants_at_their_limit_hide_nobody_however_many_they_are(driver, 
     await database.execute(MANY_TENANTS)
     [free] = await driver.enqueue([job(tenant_id="last", lane="t:last")])
     allowed = Allowance(1, {f"{number:05}": 0 for number in range(1, 2501)})
-    [claimed] = await eventually(lambda: driver.claim(replace(ask(), tenants=allowed)), within=5.0)
+    [claimed] = await eventually(lambda: driver.claim(replace(ask(), tenants=allowed)), within=10.0)
     assert claimed.id == free.id
     assert sent["claim"] == 1, "what is at its limit is not even looked for"
 

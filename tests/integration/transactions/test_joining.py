@@ -177,7 +177,7 @@ async def test_an_idle_worker_starts_the_job_when_the_commit_comes(app, caller):
     row = await caller.enqueue(send, Mail(to="a"))
     await eventually(lambda: _workers(app))
     await caller.commit()
-    await eventually(lambda: _done(app, row.id), within=5)
+    await eventually(lambda: _done(app, row.id))
     worker.stop()
     await running
 

@@ -23,7 +23,7 @@ async def test_a_sleep_survives_a_change_of_workers_and_costs_no_attempt(stage: 
     assert row["attempt"] == 1
     before, after = await stage.effects()
     assert (before["step"], after["step"]) == ("before", "after")
-    assert 2.0 <= (after["at"] - before["at"]).total_seconds() <= 3.0
+    assert (after["at"] - before["at"]).total_seconds() >= 2.0
 
 
 async def test_the_short_form_in_a_loop_sleeps_each_time_beside_a_step_of_a_derived_name(stage: Scene):

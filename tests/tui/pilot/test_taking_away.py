@@ -77,8 +77,9 @@ async def test_an_export_never_writes_over_a_file(tmp_path) -> None:
 
 
 async def test_what_a_job_wrote_is_neither_a_formula_nor_markup_in_a_file(tmp_path) -> None:
-    hostile = replace(data.dead_job(1), last_error="=cmd|' /C calc'!A0", name="<b>|*x*\x1b[31m")
-    async with driving(FakeSource(page=JobPage([hostile], None, data.NOW)), Settings(view="jobs")) as driver:
+    formula = replace(data.dead_job(1), name="=cmd|' /C calc'!A0")
+    markup = replace(data.dead_job(2), name="<b>|*x*\x1b[31m")
+    async with driving(FakeSource(page=JobPage([formula, markup], None, data.NOW)), Settings(view="jobs")) as driver:
         await driver.until(lambda: driver.grid.table.rows)
         await export(driver, "j.csv")
         await driver.sees("✓ written: j.csv")
@@ -86,8 +87,9 @@ async def test_what_a_job_wrote_is_neither_a_formula_nor_markup_in_a_file(tmp_pa
         await driver.sees("✓ written: j.md")
     text = (tmp_path / "j.csv").read_text(encoding="utf-8")
     assert "\x1b" not in text
-    [row] = csv.DictReader(text.splitlines())
-    assert not any(value.startswith("=") for value in row.values())
+    rows = list(csv.DictReader(text.splitlines()))
+    assert "'=cmd|' /C calc'!A0" in rows[0].values()
+    assert not any(value.startswith("=") for row in rows for value in row.values())
     assert r"\<b\>\|\*x\*\\x1b\[31m" in (tmp_path / "j.md").read_text(encoding="utf-8")
 
 

