@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from ultijobs_tui.following import Following
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.grammar import Command
 from ultijobs_tui.history import History
-from ultijobs_tui.link import Link, LinkState
+from ultijobs_tui.link import Link
 from ultijobs_tui.look import Look
 from ultijobs_tui.memory import Memory
 from ultijobs_tui.narrowing import tell_if_unknown
@@ -35,17 +34,14 @@ from ultijobs_tui.recording import Recorder, Recording
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.screens.plan import PlanDialog
-from ultijobs_tui.source import Source
-from ultijobs_tui.standing import status_of
+from ultijobs_tui.source import Source, listen
+from ultijobs_tui.standing import refusal_of, status_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.theme import THEMES
 from ultijobs_tui.travel import Travel
 
 __all__ = ["Cockpit"]
 
-_OF_NOW = frozenset({"why", "input", "pager", "tenant"})
-"""What only the database itself can answer."""
-_LISTEN_AGAIN = 30.0
 _READ_SECONDS = 5.0
 
 
@@ -116,7 +112,7 @@ class Cockpit(NavigatingApp):
         if not self._source.live or self._settings.still:
             return
         self.run_worker(self.poller.run(), group="poll", exit_on_error=False)
-        self.run_worker(self._listen(), group="listen", exit_on_error=False)
+        self.run_worker(listen(self._source, self.poller.hint), group="listen", exit_on_error=False)
         self.set_interval(1.0, self._bars)
         if self._settings.job is not None:
             self.find(self._settings.job)
@@ -138,15 +134,6 @@ class Cockpit(NavigatingApp):
             dialog.warn("an act is being applied: esc stops it after the current batch; once more leaves at once")
             return
         self.exit(0)
-
-    async def _listen(self) -> None:
-        """Hints make refreshes earlier; without them the interval is the truth."""
-        while True:
-            try:
-                async with self._source.subscribe(self.poller.hint):
-                    await asyncio.Event().wait()
-            except Exception:  # noqa: BLE001 - a hint is no promise; polling goes on and tells what is wrong
-                await asyncio.sleep(_LISTEN_AGAIN)
 
     # -- data ------------------------------------------------------------------------------------------
     @property
@@ -247,15 +234,7 @@ class Cockpit(NavigatingApp):
         return self._frame
 
     def refusal(self, action: KeyAction) -> str | None:
-        if self.travel.away and (action.writes or action.id in _OF_NOW):
-            return "replay: press f for live" if self.memory.past is None else "this is a recording"
-        if not action.writes:
-            return None
-        if self._settings.read_only:
-            return "the cockpit is read-only"
-        if self.link.state is LinkState.LOST:
-            return "the connection is lost"
-        return self.acting.nothing_to_undo() if action.id == "undo" else None
+        return refusal_of(self, action)
 
     @property
     def tenant(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,9 +25,11 @@ from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.reading import Reader
 from ultijobs_tui.running import TaskRunner
 
-__all__ = ["LiveSource", "Source", "title_of"]
+__all__ = ["LiveSource", "Source", "listen", "title_of"]
 
 _UPCOMING: Final = 10
+_LISTEN_AGAIN: Final = 30.0
+"""Seconds."""
 
 
 class Source(Protocol):
@@ -62,6 +65,16 @@ class Source(Protocol):
         self, plan: Plan, *, on_progress: Callable[[int, int | None], None], stop: Callable[[], bool]
     ) -> ActOutcome: ...
     def subscribe(self, on_hint: Callable[[], None]) -> AbstractAsyncContextManager[None]: ...
+
+
+async def listen(source: Source, on_hint: Callable[[], None]) -> None:
+    """Takes hints until cancelled. They make refreshes earlier; without them the interval is the truth."""
+    while True:
+        try:
+            async with source.subscribe(on_hint):
+                await asyncio.Event().wait()
+        except Exception:  # noqa: BLE001 - a hint is no promise; polling goes on and tells what is wrong
+            await asyncio.sleep(_LISTEN_AGAIN)
 
 
 class LiveSource:

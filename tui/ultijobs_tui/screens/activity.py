@@ -10,7 +10,7 @@ from ultijobs.inspection import ActivityRow
 from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.frame import ActivityAsk, Frame, Needs
 from ultijobs_tui.present.activity import activity_panel, activity_summary, activity_table, activity_text
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.paged import PagedScreen
 from ultijobs_tui.table import Line, Span, Table
 

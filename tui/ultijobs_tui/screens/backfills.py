@@ -17,7 +17,7 @@ from ultijobs_tui.present.backfills import (
     backfills_summary,
 )
 from ultijobs_tui.present.fitting import unfit_for_queue
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table
 

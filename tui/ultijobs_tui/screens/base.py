@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final, cast
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
@@ -16,7 +15,7 @@ from ultijobs.inspection import ActOutcome, Plan
 from ultijobs_tui.actions import KeyAction, key_name
 from ultijobs_tui.desk import Desk, Place
 from ultijobs_tui.frame import Frame, Needs
-from ultijobs_tui.keymap import DEFAULT, Keymap
+from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.bars import Status, footer_line, lost_lines, replay_line, stale_line, state_line, tabs_line
 from ultijobs_tui.present.filters import of_tenant
@@ -26,18 +25,10 @@ from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines
 
-__all__ = ["CockpitScreen", "bindings_of"]
+__all__ = ["CockpitScreen"]
 
 _FRAME_ROWS: Final = 7
 """State, tabs, crumb, result, footer; and at the least one blank below a list and one below its panel."""
-
-
-def bindings_of(view: str) -> list[BindingType]:
-    """The bindings of a screen, from the registry."""
-    return [
-        Binding(",".join(action.keys), f"do('{action.id}')", action.label, show=False, id=action.id)
-        for action in DEFAULT.of(view)
-    ]
 
 
 class CockpitScreen(Screen[None]):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.database import Fact, database_panel, database_summary, database_table, facts_of
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table
 

@@ -17,7 +17,8 @@ from ultijobs_tui.present.causes import cause_key, cause_panel, cause_table, cau
 from ultijobs_tui.present.filters import GRAMMAR, filter_error
 from ultijobs_tui.present.jobs import dead_job_table
 from ultijobs_tui.present.tallies import NOBODY, narrowed, tally_key, tally_table
-from ultijobs_tui.screens.base import CockpitScreen, bindings_of
+from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.table import Line, Span, Table, Tone, line, rule
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines

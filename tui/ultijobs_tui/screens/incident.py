@@ -15,7 +15,7 @@ from ultijobs_tui.present.causes import short_fingerprint
 from ultijobs_tui.present.fitting import unfit_for_queue, unfit_for_state
 from ultijobs_tui.present.holder import holder_of_stuck, place_of
 from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table, Tone, line, rule
 from ultijobs_tui.widgets.grid import Grid

@@ -17,7 +17,7 @@ from ultijobs_tui.frame import Frame, Needs, PageAsk
 from ultijobs_tui.present.filters import GRAMMAR, empty_jobs, filter_error
 from ultijobs_tui.present.holder import holder_of
 from ultijobs_tui.present.jobs import SORT_WORDS, job_table
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.marks import Marks
 from ultijobs_tui.screens.paged import Turning
 from ultijobs_tui.table import Line, Span, Tone, line

@@ -10,7 +10,7 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.leases import LEASE_SORTS, lease_panel, lease_table, leases_summary
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table
 

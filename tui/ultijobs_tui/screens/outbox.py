@@ -20,7 +20,7 @@ from ultijobs_tui.present.outbox import (
     outbox_table,
     outbox_text,
 )
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.paged import PagedScreen
 from ultijobs_tui.table import Line, Span, Table
 from ultijobs_tui.widgets.lines import Lines

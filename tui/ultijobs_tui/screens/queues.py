@@ -15,7 +15,7 @@ from ultijobs_tui.present.fitting import unfit_for_state
 from ultijobs_tui.present.queues import QUEUE_SORTS, queue_panel, queue_table
 from ultijobs_tui.present.tallies import narrowed, tally_key, tally_table
 from ultijobs_tui.screens.ask import AskDialog
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table, Tone, line
 

@@ -23,7 +23,8 @@ from ultijobs_tui.present.run import (
     step_table,
     telling_step,
 )
-from ultijobs_tui.screens.base import CockpitScreen, bindings_of
+from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.table import Line, Span, Tone, line, rule
 from ultijobs_tui.widgets.grid import Grid
 from ultijobs_tui.widgets.lines import Lines

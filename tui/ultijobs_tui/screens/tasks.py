@@ -12,7 +12,7 @@ from ultijobs_tui.actions import KeyAction
 from ultijobs_tui.desk import Intent, Place
 from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.tasks import TASK_SORTS, slot_key, slot_table, task_panel, task_table, tasks_summary
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table, rule
 from ultijobs_tui.widgets.grid import Grid

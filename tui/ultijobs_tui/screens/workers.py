@@ -12,7 +12,7 @@ from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.present.finding import exactly
 from ultijobs_tui.present.worker import worker_panel
 from ultijobs_tui.present.workers import WORKER_SORTS, instance_of, worker_table, workers_summary
-from ultijobs_tui.screens.base import bindings_of
+from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.listing import ListScreen
 from ultijobs_tui.table import Line, Span, Table
 
