@@ -25,7 +25,7 @@ from tests.contract.moves import (
 from tests.contract.moves import job as a_job
 from ultijobs._ids import new_id
 from ultijobs._queue.claims import ClaimAsk
-from ultijobs._queue.records import LIVE, Enqueued, JobState, Outcome, UniqueMode
+from ultijobs._queue.records import LIVE, Enqueued, JobState, Outcome, StopReason, UniqueMode
 from ultijobs._queue.schedule import Arming
 from ultijobs._queue.steps import StepKind, StepStatus
 from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
@@ -550,6 +550,17 @@ async def test_a_detector_that_fails_is_a_line_and_takes_down_no_other(
 
 
 # -- plan and apply ------------------------------------------------------------------------------------
+
+
+async def test_a_retry_of_runs_that_meet_other_code_says_that_it_needs_a_step(
+    harness: Harness, inspector: Inspector
+) -> None:
+    claimed = await put_and_take(harness)
+    await end(harness, claimed, Outcome.DEAD, stop_reason=StopReason.CODE_CHANGED)
+    plain = await inspector.plan(Action.RETRY, [claimed.id])
+    assert any("code-changed, and stop so again" in warning for warning in plain.warnings)
+    from_a_step = await inspector.plan(Action.RETRY, [claimed.id], PlanOptions(from_step="one"))
+    assert not any("code-changed" in warning for warning in from_a_step.warnings)
 
 
 async def test_a_plan_changes_nothing_and_says_what_it_would(harness: Harness, inspector: Inspector) -> None:

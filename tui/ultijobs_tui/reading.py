@@ -175,7 +175,7 @@ class _Parts:
         except DriverUnavailable as error:
             if type(error.__cause__).__name__ not in _SLOW:
                 raise
-            self.failures[name] = str(error.__cause__)
+            self.failures[name] = f"{error.__cause__} · Database shows what holds it up"
         except UltijobsError as error:
             self.failures[name] = explain(error)
         except Exception as error:

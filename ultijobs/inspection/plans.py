@@ -144,7 +144,7 @@ async def _jobs_plan(driver: Driver, action: Action, target: Target, options: Pl
         refused=reviewed.refused,
         reruns=reviewed.reruns,
         replays=reviewed.replays,
-        warnings=await _warnings(driver, action, rows, reviewed) if ids else await _strangers(driver, target),
+        warnings=await _warnings(driver, action, rows, reviewed, options) if ids else await _strangers(driver, target),
         equivalent=equivalent(action, target, options, as_of),
         inverse=_job_inverse(action, rows.values(), drops=bool(options.from_step or options.only_step)),
     )
@@ -165,7 +165,9 @@ def _job_inverse(action: Action, rows: Iterable[JobRow], *, drops: bool) -> Acti
     return Action.UNDO if all(row.lease_no == 0 for row in rows) else None
 
 
-async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow], reviewed: Reviewed) -> tuple[str, ...]:
+async def _warnings(
+    driver: Driver, action: Action, rows: Mapping[UUID, JobRow], reviewed: Reviewed, options: PlanOptions
+) -> tuple[str, ...]:
     if action is Action.CANCEL:
         running = sum(row.state == "running" for row in rows.values())
         return (f"{running} are running: a body may go on until its next step write",) if running else ()
@@ -173,6 +175,12 @@ async def _warnings(driver: Driver, action: Action, rows: Mapping[UUID, JobRow],
     if terminal := sum(row.stop_reason == StopReason.TERMINAL for row in rows.values()):
         said.append(
             f"{terminal} stopped as terminal: every attempt fails the same way until the code or the data change"
+        )
+    changed = sum(row.stop_reason == StopReason.CODE_CHANGED for row in rows.values())
+    if changed and options.from_step is None:
+        said.append(
+            f"{changed} stopped as code-changed, and stop so again unless the code asks for the recorded steps: "
+            f"deploy that, or retry --from-step the first step that has changed"
         )
     if rows:
         paused = {q.queue for q in await driver.inspect.queues() if q.state == "paused"}

@@ -35,6 +35,10 @@ _AWAY: Final = (
 )
 
 
+_HELD_UP: Final = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
+"""A statement ran into its limit: the server is there, and something in it is slow or holds a lock."""
+
+
 def is_away(failure: BaseException) -> bool:
     """True when the same call can succeed later: connection lost or refused, server restarting, time limit hit."""
     return isinstance(failure, _AWAY) and not isinstance(failure, asyncpg.DataError)
@@ -63,12 +67,16 @@ def unavailable(dsn: Dsn, failure: BaseException) -> DriverUnavailable:
     """Where, and why, without a password."""
     reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
     what = "takes no writes" if isinstance(failure, asyncpg.ReadOnlySQLTransactionError) else "does not answer"
+    if isinstance(failure, _HELD_UP):
+        what = "did not answer in time"
     return DriverUnavailable(f"{dsn.shown} {what}: {reason}", fix=_fix(failure), meta={"url": dsn.shown})
 
 
 def _fix(failure: BaseException) -> str | None:
     if isinstance(failure, asyncpg.ReadOnlySQLTransactionError):
         return "name the primary in the address, or end the database's read-only mode"
+    if isinstance(failure, _HELD_UP):
+        return "ultijobs tui --view database --once"
     if isinstance(failure, asyncpg.InvalidCatalogNameError):
         return "make the database with createdb, or name another one in the address"
     if isinstance(failure, asyncpg.InvalidAuthorizationSpecificationError):

@@ -16,6 +16,7 @@ import pytest
 from tests.support.eventually import eventually
 from ultijobs._clock import SystemClock
 from ultijobs._ids import new_id
+from ultijobs._queue.health import Health
 from ultijobs._queue.records import NewJob
 from ultijobs._queue.schedule import Arming
 from ultijobs._queue.telling import WorkerBeat
@@ -23,6 +24,7 @@ from ultijobs.errors import DriverUnavailable
 from ultijobs.inspection.doctor import CHECKS, Diagnosis, Thresholds, diagnose, examine
 from ultijobs.inspection.doctor.facts import gather
 from ultijobs.postgres import PostgresDriver
+from ultijobs.postgres.inspection import PostgresInspection
 
 
 @dataclass
@@ -241,3 +243,23 @@ async def test_a_part_that_cannot_be_read_is_unknown_and_takes_down_no_other(pat
         check.name: "unknown" for check in CHECKS if check.needs == "health"
     }
     assert not diagnosis.healthy
+
+
+async def test_the_database_is_looked_at_again_after_a_part_that_could_not_be_read(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, looks = type(patient.driver.inspect), list[str]()
+    health = store.health
+
+    async def held_up(*_: object) -> None:
+        looks.append("stats")
+        raise DriverUnavailable("statement timeout")
+
+    async def seen(of: PostgresInspection) -> Health:
+        looks.append("health")
+        return await health(of)
+
+    monkeypatch.setattr(store, "stats", held_up)
+    monkeypatch.setattr(store, "health", seen)
+    await gather(patient.driver)
+    assert looks == ["health", "stats", "health"]

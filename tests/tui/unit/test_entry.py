@@ -162,7 +162,10 @@ async def test_a_statement_over_its_limit_is_a_part_that_failed_and_not_a_lost_c
             return data.NOW
 
     frame = await LiveSource(Slow()).fetch(Needs(overview=True))
-    assert (frame.overview, dict(frame.failures)) == (None, {"overview": "statement timeout"})
+    assert (frame.overview, dict(frame.failures)) == (
+        None,
+        {"overview": "statement timeout · Database shows what holds it up"},
+    )
 
 
 async def test_a_lost_connection_fails_the_whole_frame() -> None:

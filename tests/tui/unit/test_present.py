@@ -18,6 +18,7 @@ from ultijobs.inspection import (
     PlanOptions,
     Progress,
     Refusal,
+    StopReason,
     StuckKind,
     Target,
     WaitingOn,
@@ -30,7 +31,7 @@ from ultijobs_tui.look import Look
 from ultijobs_tui.paint import line_text, table_text
 from ultijobs_tui.present.causes import cause_panel, cause_where
 from ultijobs_tui.present.filters import filter_error, of_tenant, quoted
-from ultijobs_tui.present.incident import gauges, incident_table, pace, stuck_panel
+from ultijobs_tui.present.incident import gauges, incident_table, pace, press_of, stuck_panel
 from ultijobs_tui.present.jobs import stands_since, waits_for
 from ultijobs_tui.present.plan import command_lines, confirm_word, plan_lines
 from ultijobs_tui.present.queues import queue_table
@@ -108,6 +109,15 @@ def test_panels_of_what_waits_for_a_worker_say_how_to_start_one() -> None:
     late = replace(shown, kind=StuckKind.CRON, queue=None, cause=None, where=None, held_by=None)
     assert "no scheduler leads: ultijobs scheduler" in said(stuck_panel(late, nobody, History(), LOOK))
     assert "list" not in said(stuck_panel(late, nobody, History(), LOOK))
+
+
+def test_runs_that_meet_other_code_are_opened_and_not_retried_first() -> None:
+    overview = data.overview()
+    shown = next(stuck for stuck in overview.stuck if stuck.cause is not None)
+    assert shown.cause is not None
+    changed = replace(shown, cause=replace(shown.cause, stop_reason=StopReason.CODE_CHANGED))
+    assert press_of(changed, LOOK) == ("enter", "jobs")
+    assert press_of(shown, LOOK) == ("c", "canary")
 
 
 def test_gauges_show_a_trend_only_between_exact_counts() -> None:

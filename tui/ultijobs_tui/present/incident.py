@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ultijobs.inspection import Count, Overview, QueueRow, Stuck, StuckKind
+from ultijobs.inspection import Count, Overview, QueueRow, StopReason, Stuck, StuckKind
 from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.history import History
@@ -12,7 +12,7 @@ from ultijobs_tui.look import Look
 from ultijobs_tui.present.causes import cause_panel, first_line, short_fingerprint
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line, rule
 
-__all__ = ["SLOW_READY_MS", "gauges", "incident_table", "pace", "stuck_panel"]
+__all__ = ["SLOW_READY_MS", "gauges", "incident_table", "pace", "press_of", "stuck_panel"]
 
 SLOW_READY_MS: Final = 60_000
 """From here on the oldest ready job is shown as late."""
@@ -165,7 +165,9 @@ def _why(stuck: Stuck) -> str:
 
 def press_of(stuck: Stuck, look: Look) -> tuple[str, str]:
     """The key that helps first, and its word."""
-    action, word = _PRESS[stuck.kind]
+    changed = stuck.cause is not None and stuck.cause.stop_reason == StopReason.CODE_CHANGED
+    # A canary would stop as they did: a step has to be chosen, in the run of each.
+    action, word = ("open", "jobs") if changed else _PRESS[stuck.kind]
     return look.key(action), word
 
 

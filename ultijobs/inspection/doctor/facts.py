@@ -78,6 +78,9 @@ async def gather(driver: Driver, clock: Clock = SYSTEM_CLOCK, outbox: OutboxStor
     facts.names = await _part(facts, "names", lambda: _unknown_names(driver, facts))
     facts.outbox = await _part(facts, "outbox", (outbox or driver.outbox).depth)
     facts.tasks = await _part(facts, "tasks", lambda: late_tasks(driver.schedule, facts.now))
+    if facts.failed and "health" not in facts.failed:
+        # What kept the others from being read may have begun after the first look: by now a lock has waiters.
+        facts.health = await _part(facts, "health", lambda: measured(store, clock))
     return facts
 
 
