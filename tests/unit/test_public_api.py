@@ -52,6 +52,7 @@ MODULES = (
 
 def test_the_root_has_the_documented_names_and_no_other():
     assert sorted(ROOT) == ultijobs.__all__
+    assert {name for name in dir(ultijobs) if not name.startswith("_")} == set(ROOT)
     assert {name for name in ROOT if getattr(ultijobs, name, None) is None} == set()
 
 
