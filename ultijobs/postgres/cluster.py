@@ -161,7 +161,9 @@ class EmbeddedServer:
             runner = self._runner()
             # The way to the data may have been closed to the server's account since the start.
             runner.own(self.data)
-            runner.run("pg_ctl", "stop", "-w", "-m", "fast", "-t", "30", "-D", str(self.data))
+            # One that was killed, or stopped by hand, needs no end.
+            if self._running():
+                runner.run("pg_ctl", "stop", "-w", "-m", "fast", "-t", "30", "-D", str(self.data))
             self._forget()
             return True
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from tests.support.eventually import eventually
 from ultijobs.errors import DriverUnavailable, SchemaOutdated
 from ultijobs.postgres import cluster
 from ultijobs.postgres.embedded import EmbeddedDriver, EmbeddedServer
@@ -45,6 +48,16 @@ async def _answers(url: str) -> bool:
         return False
     await connection.close()
     return True
+
+
+async def test_a_server_that_is_gone_is_let_go_of_in_peace(home):
+    server = EmbeddedServer(home / "db")
+    url = await asyncio.to_thread(server.start)
+    pid = int((server.data / "postmaster.pid").read_text().split("\n", 1)[0])
+    os.kill(pid, signal.SIGQUIT)
+    await eventually(lambda: not (server.data / "postmaster.pid").exists())
+    assert await asyncio.to_thread(server.stop) is True
+    assert not await _answers(url)
 
 
 async def test_the_last_process_that_uses_a_directory_stops_its_server(home):
