@@ -85,19 +85,27 @@ async def dead_jobs(queue: Queue, count: int) -> list[UUID]:
     return [claim.id for claim in claims]
 
 
-async def test_a_cause_is_found_opened_and_retried_from_the_screen(url: str) -> None:
+async def test_a_cause_is_found_opened_retried_from_the_screen_and_taken_back(url: str) -> None:
     async with on_queue(url) as (driver, queue):
         ids = await dead_jobs(queue, 3)
+        before = {row.id: row for row in (await queue.inspect.jobs(ANY)).rows}
         await driver.sees("dead letters", "7f3a TimeoutError")
         await driver.press("r")
         dialog = await driver.dialog()
         assert dialog.plan.matched.value == 3
         await driver.press("tab", "enter")
-        await driver.sees("retried 3")
+        await driver.sees("retried 3", "ctrl+z undo")
         page = await queue.inspect.jobs(ANY)
         assert {row.id for row in page.rows if row.state == "ready"} == set(ids)
         [entry] = await queue.inspect.activity()
         assert (entry.actor, entry.source, entry.action, entry.done) == ("ops@bastion", "tui", "retry", 3)
+        [claimed] = await queue.claim(ClaimAsk("w-03", {"billing": 1}, ("charge_invoice",), 1, timedelta(seconds=30)))
+        await driver.press("ctrl+z")
+        await driver.sees("undone: 2", f"job {claimed.id} was claimed since")
+        rows = [row for row in (await queue.inspect.jobs(ANY)).rows if row.id != claimed.id]
+        assert [row for row in rows if row != replace(before[row.id], updated_at=row.updated_at)] == []
+        await driver.press("0")
+        await driver.sees(f"act:{entry.id}", "✓ 2, 1 refused")
 
 
 async def test_a_run_shows_its_steps_and_its_attempt_and_is_retried_from_a_step(url: str) -> None:
