@@ -311,7 +311,7 @@ def test_a_migration_that_is_missing_blocks_and_a_list_that_cannot_be_read_fails
         )
     )
     answer = cli("backfill", "late", "--database-url", pg_url.replace("postgres@", "stranger@"), "--json")
-    assert (answer.code, answer.codes) == (4, ["X_DRIVER_UNAVAILABLE"])
+    assert (answer.code, answer.codes) == (4, ["X_RIGHTS_MISSING"])
     assert "django_migrations" in answer.json["findings"][0]["cause"]
 
     blocking(prepare("insert into django_migrations values ('shop', '0042_fill')"))
