@@ -12,7 +12,7 @@ from ultijobs._connect import driver_for
 from ultijobs._queue.driver import Driver
 from ultijobs._queue.moving import MovedJob
 from ultijobs._queue.records import ActResult
-from ultijobs._queue.views import Sort
+from ultijobs._queue.views import JobRow, Sort
 from ultijobs._queue.where import Field, Op, Term, Where
 from ultijobs.errors import FilterInvalid, Invariant, JobNotMovable, MoveRefused, SchemaOutdated
 from ultijobs.inspection.models import Plan, PlanOptions, Refusal
@@ -93,24 +93,24 @@ def queues_of(where: Where) -> tuple[str, ...]:
 async def staying(here: Driver, where: Where, as_of: datetime, *, besides: Collection[UUID] = ()) -> list[Refusal]:
     """Live jobs of the same filter that are still there: those that run, and those that came later."""
     terms = [term for term in where.terms if term.field is not Field.STATE or term.negated]
-    states = dict.fromkeys((*(where.states() or ()), "running"))
-    left = Where((Term(Field.STATE, Op.IS, tuple(states)), *terms), where.tenant)
-    page = await here.inspect.jobs(left, sort=Sort.OLDEST, limit=LISTED)
-    rows = [row for row in page.rows if row.id not in besides]
-    told = [
-        Refusal(
-            row.id,
-            JobNotMovable.code,
-            f"job {row.id} is running: it stays until it ends"
-            if row.state == "running"
-            else f"job {row.id} was touched after {as_of:%H:%M:%S} and is not part of this move",
-        )
-        for row in rows
-        if row.state == "running" or row.updated_at > as_of
-    ]
-    if page.next is not None:
-        told.append(Refusal(None, JobNotMovable.code, f"more than these {len(page.rows)} jobs stay"))
+    others = tuple(state for state in dict.fromkeys(where.states() or ()) if state != "running")
+    told: list[Refusal] = []
+    for states in (("running",), others) if others else (("running",),):
+        left = Where((Term(Field.STATE, Op.IS, states), *terms), where.tenant)
+        page = await here.inspect.jobs(left, sort=Sort.OLDEST, limit=LISTED)
+        rows = [row for row in page.rows if row.id not in besides]
+        stay = [_stays(row, as_of) for row in rows if row.state == "running" or row.updated_at > as_of]
+        told += stay
+        if stay and len(stay) == len(rows) and page.next is not None:
+            told.append(Refusal(None, JobNotMovable.code, f"more than these {len(stay)} jobs stay"))
     return told
+
+
+def _stays(row: JobRow, as_of: datetime) -> Refusal:
+    if row.state == "running":
+        return Refusal(row.id, JobNotMovable.code, f"job {row.id} is running: it stays until it ends")
+    cause = f"job {row.id} was touched after {as_of:%H:%M:%S} and is not part of this move"
+    return Refusal(row.id, JobNotMovable.code, cause)
 
 
 class Move:

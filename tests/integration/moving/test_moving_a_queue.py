@@ -97,6 +97,20 @@ async def test_what_runs_stays_and_is_told(here: Here, there_url: str) -> None:
     assert [(refusal.id, refusal.code) for refusal in outcome.refused] == [(running, "X_JOB_NOT_MOVABLE")]
 
 
+async def test_of_more_jobs_than_a_plan_lists_those_that_stay_are_told_and_no_others(
+    here: Here, there_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ultijobs.inspection.moving.LISTED", 2)
+    running = await here.put()
+    for _ in range(4):
+        await here.put()
+    inspector = Inspector(here.driver)
+    assert (await inspector.plan(Action.DRAIN_QUEUE, QUEUE, PlanOptions(to=there_url))).refused == ()
+    await here.take(running)
+    plan = await inspector.plan(Action.DRAIN_QUEUE, QUEUE, PlanOptions(to=there_url))
+    assert [refusal.id for refusal in plan.refused] == [running]
+
+
 async def test_what_comes_after_the_plan_stays_and_is_told(here: Here, there_url: str) -> None:
     first = await here.put()
     inspector = Inspector(here.driver)

@@ -354,6 +354,7 @@ async def plan(action: Action = Action.RETRY, count: int | Count = 3_902, **valu
     [
         (Action.RETRY, 20, None), (Action.RETRY, 21, "21"), (Action.CANCEL, 1, None), (Action.CANCEL, 2, "2"),
         (Action.RETRY, Count(10_000, "capped"), "retry"), (Action.PAUSE, 1, None),
+        (Action.DRAIN_QUEUE, Count(10_000, "capped"), "drain"),
     ],
 )  # fmt: skip
 async def test_many_rows_and_stopped_work_want_a_word(action: Action, count: int, word: str | None) -> None:

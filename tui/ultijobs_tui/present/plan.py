@@ -24,7 +24,7 @@ def confirm_word(plan: Plan) -> str | None:
     if plan.action not in {Action.RETRY, Action.CANCEL, Action.DRAIN_QUEUE}:
         return None
     if plan.matched.kind != "exact":
-        return str(plan.action)
+        return str(plan.action).partition("-")[0]
     free = _FREELY if plan.action is Action.RETRY else 1
     return str(plan.matched.value) if plan.matched.value > free else None
 
@@ -66,7 +66,7 @@ def _refusals(plan: Plan) -> str:
         causes[refusal.code] = causes.get(refusal.code, 0) + 1
     counted = ", ".join(f"{code} ({n})" for code, n in sorted(causes.items(), key=lambda item: -item[1]))
     only = plan.refused[0].cause if len(plan.refused) == 1 else counted
-    some = "" if plan.sampled is None else f" of the first {plan.sampled:,}"
+    some = "" if plan.sampled is None or plan.action is Action.DRAIN_QUEUE else f" of the first {plan.sampled:,}"
     return f"{len(plan.refused):,}{some}: {only}"
 
 
