@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,13 @@ import pytest
 
 from tests.support import whole_runs
 from tests.support.servers import Server, on_system_server, start_server
+
+# What a terminal, a CI or a developer's shell has set is not what is tested; read when rich and textual are imported.
+for name in [*os.environ]:
+    ours = name.startswith("ULTIJOBS_") and not name.startswith("ULTIJOBS_TEST_")
+    if ours or name.startswith("PG") or name in {"DATABASE_URL", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}:
+        del os.environ[name]
+os.environ |= {"TERM": "xterm-256color", "XDG_CONFIG_HOME": "/nonexistent"}
 
 # A shell that starts a run in the background has it ignore ctrl-c, and every process of a test would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
