@@ -12,13 +12,13 @@ _HEAD: Final = """\
 # Metrics and health
 
 `--metrics-port PORT` on `ultijobs worker`, `scheduler` and `relay` (and `metrics_port=` of the classes) answers
-`GET /metrics`, in the format of Prometheus, and `GET /health`, from threads of their own: also while a handler blocks
-the event loop. Port 0 takes a free one, and the log line `jobs.metrics.serving` says which. With `--processes N` each
-process has a port of its own: PORT, PORT + 1, and so on. A port that cannot be had ends the role with exit 4 before
-anything is claimed. `--metrics-host` narrows the address; without it, all.
+`GET /metrics`, in the format of Prometheus, and `GET /health`, from threads of their own, so even while a handler
+blocks the event loop. Port 0 picks a free one, and the log line `jobs.metrics.serving` says which. With
+`--processes N` each process has a port of its own: PORT, PORT + 1, and so on. If the port is not available, the process
+exits with 4 before anything is claimed. `--metrics-host` restricts the address; by default it listens on all.
 
-Counters and histograms belong to their process: sum them over all. A gauge of the *fleet* is read by one process
-among those with a port, every 5 seconds, and exported by that one alone. When it ends another takes over within
+Counters and histograms belong to their process: sum them over all processes. A gauge of the *fleet* is read by one
+process among those with a port, every 5 seconds, and exported by that one alone. When it ends another takes over within
 5 seconds, when it dies within 20. It is 0 for a queue that is empty or gone, and absent while nobody can read it. A
 series has at most 200 sets of labels; what comes after them is counted as `(others)`.
 
