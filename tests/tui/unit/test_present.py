@@ -389,6 +389,8 @@ async def test_a_warning_is_shown_whole_on_a_narrow_screen() -> None:
 async def test_pace_is_told_when_there_is_more_than_one_batch() -> None:
     paced = await plan(options=PlanOptions(pause=timedelta(seconds=1)))
     assert "500 per batch, 1s between (about 7s)" in said(plan_lines(paced, 100))
+    unknown = replace(paced, matched=Count(10_000, "capped"))
+    assert "500 per batch, 1s between (at least 20s)" in said(plan_lines(unknown, 100))
 
 
 def test_no_part_of_a_command_is_hidden() -> None:

@@ -6,7 +6,7 @@ import textwrap
 from datetime import timedelta
 from typing import Final
 
-from ultijobs.inspection import Action, Plan
+from ultijobs.inspection import Action, Count, Plan
 from ultijobs_tui import format as fmt
 from ultijobs_tui.present.aims import LABEL, aim_lines, fact
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -43,7 +43,7 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
     for warning in plan.warnings:
         lines += _warning(warning, width)
     if plan.options.pause and plan.matched.value > plan.options.batch:
-        lines.append(fact("pace", _pace(plan.matched.value, plan.options.batch, plan.options.pause)))
+        lines.append(fact("pace", _pace(plan.matched, plan.options.batch, plan.options.pause)))
     return [*lines, *command_lines(plan.equivalent, width)]
 
 
@@ -70,6 +70,7 @@ def _refusals(plan: Plan) -> str:
     return f"{len(plan.refused):,}{some}: {only}"
 
 
-def _pace(rows: int, batch: int, pause: timedelta) -> str:
-    seconds = (rows // batch) * pause.total_seconds()
-    return f"{batch} per batch, {fmt.age(pause.total_seconds() * 1000)} between (about {fmt.age(seconds * 1000)})"
+def _pace(rows: Count, batch: int, pause: timedelta) -> str:
+    seconds = (rows.value // batch) * pause.total_seconds()
+    some = "at least" if rows.kind == "capped" else "about"
+    return f"{batch} per batch, {fmt.age(pause.total_seconds() * 1000)} between ({some} {fmt.age(seconds * 1000)})"
