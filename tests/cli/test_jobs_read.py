@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from tests.cli.conftest import Cli, Seeds
 from ultijobs._queue.claims import ClaimAsk
 from ultijobs._queue.telling import CatalogEntry
-from ultijobs.inspection import JobState, Outcome
+from ultijobs.inspection import ANY, Inspector, JobPage, JobState, Outcome, Sort
+from ultijobs_cli.commands.jobs_read import filled
+
+NOW = datetime(2026, 3, 14, tzinfo=UTC)
 
 ROW = {
     *("id", "run_id", "name", "queue", "state", "attempt", "max_attempts", "priority", "idempotency_key", "tenant_id"),
@@ -267,3 +271,21 @@ def test_watch_and_one_object_exclude_each_other(queue: Cli, seeds: Seeds) -> No
     answer = queue("jobs", "ls", "--watch", "--json")
     assert answer.code == 2
     assert answer.codes == ["X_CLI_BAD_FLAG"]
+
+
+class Barren:
+    """An inspector of a history without end, in which nothing matches."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    async def jobs(self, _where: object, **_asked: object) -> JobPage:
+        self.reads += 1
+        return JobPage([], str(self.reads), NOW)
+
+
+async def test_a_search_of_history_that_finds_nothing_ends_and_says_where_it_would_go_on() -> None:
+    api = Barren()
+    first, sort = JobPage([], "0", NOW), Sort.NEWEST
+    page = await filled(cast("Inspector", api), ANY, first, sort=sort, limit=10, monotonic=lambda: 4.0 * api.reads)
+    assert (page.rows, page.next, api.reads) == ([], "3", 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
@@ -20,11 +22,13 @@ from ultijobs_cli.strangers import strangers
 from ultijobs_cli.tables import Block, Cell, Column, Pairs, Tone, grid
 from ultijobs_cli.watch import watching
 
-__all__ = ["STATE_TONES", "Ref", "ls", "show", "why"]
+__all__ = ["STATE_TONES", "Ref", "filled", "ls", "show", "why"]
 
 Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's id, or its last 6 or more hex digits.")]
 
 _PAGE: Final = 1_000
+_SEARCH: Final = 10.0
+"""Seconds without a find after which a search of history ends: a person waits for it."""
 STATE_TONES: Final[dict[str, Tone]] = {
     JobState.RUNNING: "green",
     JobState.DEAD: "red",
@@ -65,12 +69,12 @@ async def ls(
             # Older history is not searched for a name that nothing is known under; --after goes on all the same.
             unknown = await strangers(api, chosen, page.rows) if after is None else []
             if not unknown:
-                page = await _filled(api, chosen, page, sort=sort, limit=limit)
+                page = await filled(api, chosen, page, sort=sort, limit=limit)
             return Report(
-                summary=wording.plural(len(page.rows), "job") + (", more follow" if page.next else ""),
+                summary=wording.plural(len(page.rows), "job") + (", more may follow" if page.next else ""),
                 data={"rows": page.rows, "next": page.next, "as_of": page.as_of},
                 blocks=[_table(page.rows, page.as_of)],
-                hints=[*unknown, *([f"more: --after {page.next}"] if page.next else [])],
+                hints=[*unknown, *_rest(page, limit)],
                 rows="rows",
             )
 
@@ -132,13 +136,34 @@ async def _find(api: Inspector, ref: str, tenant: str | None) -> UUID:
         raise
 
 
-async def _filled(api: Inspector, where: Where, page: JobPage, *, sort: Sort, limit: int) -> JobPage:
-    """Up to `limit` rows from `page` on, read in the pages that inspection gives."""
+async def filled(
+    api: Inspector,
+    where: Where,
+    page: JobPage,
+    *,
+    sort: Sort,
+    limit: int,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> JobPage:
+    """Up to `limit` rows from `page` on, read in the pages that inspection gives.
+
+    Fewer when no row was found for `_SEARCH` seconds: what lies behind `next` has not been searched then.
+    """
     rows = list(page.rows)
-    while page.next is not None and len(rows) < limit:
+    found_at = monotonic()
+    while page.next is not None and len(rows) < limit and monotonic() - found_at < _SEARCH:
         page = await api.jobs(where, sort=sort, after=page.next, limit=min(limit - len(rows), _PAGE))
-        rows.extend(page.rows)
+        if page.rows:
+            rows.extend(page.rows)
+            found_at = monotonic()
     return JobPage(rows, page.next, page.as_of)
+
+
+def _rest(page: JobPage, limit: int) -> list[str]:
+    if page.next is None:
+        return []
+    unsearched = "" if len(page.rows) >= limit else "older history was not searched, it would take long; "
+    return [f"{unsearched}more: --after {page.next}"]
 
 
 def _table(rows: list[JobRow], now: datetime) -> Block:
