@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -74,3 +74,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if lines := list(whole_runs.left_out(session.config)):
         print("\n", *lines, sep="\n")  # noqa: T201 - the run's own report
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """What hostile texts left in a log reaches the controller of xdist as escapes: it breaks off over a surrogate."""
+    report = yield
+    return None if report is None else _encodable(report)
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_encodable(key): _encodable(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(_encodable(each) for each in value)
+        case _:
+            return value
