@@ -17,7 +17,7 @@ from ultijobs._queue.events import NewEvent
 from ultijobs._queue.outbox import OutboxState, Published, Staged, StagedEvent, StagedJob, Unsent
 from ultijobs._queue.records import JobState, NewJob, Outcome, UniqueMode
 from ultijobs._queue.where import ANY
-from ultijobs.errors import Invariant
+from ultijobs.errors import Invariant, OutboxMisplaced
 from ultijobs.inspection import Inspector
 
 LEASE = timedelta(seconds=30)
@@ -86,6 +86,20 @@ async def test_a_rolled_back_row_never_was(harness: Harness) -> None:
 async def test_staging_needs_a_transaction(harness: Harness) -> None:
     with pytest.raises(Invariant):
         await harness.driver.outbox.stage([job()], tx=object())
+
+
+async def test_what_is_meant_for_another_outbox_is_refused_and_the_transaction_goes_on(harness: Harness) -> None:
+    outbox = harness.driver.outbox
+    here, event = await outbox.identity(), NewEvent(new_id(), "paid", "1")
+    assert here == await outbox.identity()
+    async with harness.driver.transaction() as tx:
+        with pytest.raises(OutboxMisplaced):
+            await outbox.stage([job()], tx=tx, expected="elsewhere")
+        with pytest.raises(OutboxMisplaced):
+            await outbox.stage_events([event], tx=tx, expected="elsewhere")
+        (kept,) = await outbox.stage([job()], tx=tx, expected=here)
+        await outbox.stage_events([event], tx=tx, expected=here)
+    assert {row.id for row in await claim_all(harness)} == {kept.id, event.id}
 
 
 @pytest.mark.parametrize(

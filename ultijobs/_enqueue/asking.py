@@ -117,7 +117,7 @@ class Asker:
         if not jobs:
             return []
         if self._outbox is not None:
-            return await self._outbox.store.stage(jobs, tx=tx)
+            return await self._outbox.stage(jobs, tx=tx)
         async with savepoint(tx, needed=asked.raise_on_conflict and len(jobs) > 1):
             return _all_judged(await driver.enqueue(jobs, tx=tx), jobs, asked)
 

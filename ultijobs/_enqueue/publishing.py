@@ -77,7 +77,7 @@ class Publisher:
 
     async def _joining(self, driver: Driver, event: NewEvent, tx: object) -> None:
         if self._outbox is not None:
-            await self._outbox.store.stage_events([event], tx=tx)
+            await self._outbox.stage_events([event], tx=tx)
         else:
             self._tell(event, await driver.events.publish([event], tx=tx))
 

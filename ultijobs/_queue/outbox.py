@@ -145,12 +145,20 @@ class OutboxStore(Protocol):
     that two of them are never swapped; between transactions no order is promised.
     """
 
-    async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
-        """Stores them in the caller's transaction; each answer's id is the one that its job will have."""
+    async def identity(self) -> str:
+        """What tells this outbox from others of its kind, and is the same from wherever it is read."""
         ...
 
-    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
-        """Stores them in the caller's transaction, in one order with its jobs; the id of each stays the event's."""
+    async def stage(self, jobs: Sequence[NewJob], *, tx: object, expected: str | None = None) -> list[Enqueued]:
+        """Stores them in the caller's transaction; each answer's id is the one that its job will have.
+
+        With `expected`, the identity of the outbox that is meant, a transaction on another's database is refused as
+        `OutboxMisplaced`: nothing is stored, and the transaction stays usable.
+        """
+        ...
+
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object, expected: str | None = None) -> None:
+        """As `stage`, in one order with the jobs of the transaction; the id of each stays the event's."""
         ...
 
     async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[Staged]:

@@ -43,6 +43,7 @@ UltijobsError
 ├── MoveRefused                  X_MOVE_REFUSED
 ├── WorkerUnknown                X_WORKER_UNKNOWN
 ├── OutboxConflict               X_OUTBOX_CONFLICT
+├── OutboxMisplaced              X_OUTBOX_MISPLACED
 ├── ActUnknown                   X_ACT_UNKNOWN
 ├── OutboxNoTx                   X_OUTBOX_NO_TX
 ├── BackfillPending              X_BACKFILL_PENDING
@@ -86,6 +87,7 @@ from ultijobs.errors.calls import (
     JobTenantRequired,
     NotImplementedYet,
     OutboxConflict,
+    OutboxMisplaced,
     OutboxNoTx,
     PayloadInvalid,
     TenantMismatch,
@@ -177,6 +179,7 @@ __all__ = [
     "NotImplementedYet",
     "NotUndoable",
     "OutboxConflict",
+    "OutboxMisplaced",
     "OutboxNoTx",
     "Overloaded",
     "PayloadInvalid",

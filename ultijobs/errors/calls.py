@@ -13,6 +13,7 @@ __all__ = [
     "JobTenantRequired",
     "NotImplementedYet",
     "OutboxConflict",
+    "OutboxMisplaced",
     "OutboxNoTx",
     "PayloadInvalid",
     "TenantMismatch",
@@ -122,6 +123,17 @@ class OutboxConflict(UltijobsError):
     code = "X_OUTBOX_CONFLICT"
     title = "A conflict of keys cannot be told where rows are staged"
     default_fix = "leave on_conflict out, or pass tx=False to ask the queue at once"
+
+
+class OutboxMisplaced(UltijobsError):
+    """The transaction is on another database than the outbox, where no relay would look. Nothing is stored.
+
+    `meta["database"]` is where the transaction is. It stays usable.
+    """
+
+    code = "X_OUTBOX_MISPLACED"
+    title = "The transaction is on another database than the outbox"
+    default_fix = "pass a connection to the database of App(outbox=…) as tx, or tx=False to ask the queue at once"
 
 
 class OutboxNoTx(UltijobsError):

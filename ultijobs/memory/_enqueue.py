@@ -24,9 +24,10 @@ _PATIENCE_S = 5.0
 class Transaction:
     """Rows that nobody else sees until the commit."""
 
-    __slots__ = ("__weakref__", "at_commit", "ended", "rows")
+    __slots__ = ("__weakref__", "at_commit", "ended", "rows", "store")
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self.rows: list[Row] = []
         self.at_commit: list[Callable[[], object]] = []
         self.ended = False
@@ -48,7 +49,7 @@ class Transactions:
 
     @contextlib.asynccontextmanager
     async def begin(self) -> AsyncGenerator[Transaction]:
-        tx = Transaction()
+        tx = Transaction(self._store)
         with self._store.lock:
             self._open.append(tx)
         try:

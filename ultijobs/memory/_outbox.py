@@ -25,7 +25,7 @@ from ultijobs._queue.outbox import (
 from ultijobs._queue.records import ActResult, Enqueued, JobState, NewJob
 from ultijobs._queue.storable import refuse_unstorable
 from ultijobs._queue.views import Count
-from ultijobs.errors import Invariant, JobNotRetryable, JobUnknown
+from ultijobs.errors import Invariant, JobNotRetryable, JobUnknown, OutboxMisplaced
 from ultijobs.memory._enqueue import Transaction
 from ultijobs.memory._store import Store
 
@@ -72,10 +72,13 @@ class MemoryOutbox:
         self._numbers: WeakKeyDictionary[Transaction, int] = WeakKeyDictionary()
         self._counted = 0
 
-    async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
+    async def identity(self) -> str:
+        return self._store.identity
+
+    async def stage(self, jobs: Sequence[NewJob], *, tx: object, expected: str | None = None) -> list[Enqueued]:
         refuse_unstorable(jobs)
         with self._store.lock:
-            joined, number = self._joined(tx)
+            joined, number = self._joined(tx, expected)
             now = self._store.now()
             answers: list[Enqueued] = []
             first: dict[tuple[str, str, str], Enqueued] = {}
@@ -92,20 +95,22 @@ class MemoryOutbox:
                     first[key] = answer
             return answers
 
-    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object, expected: str | None = None) -> None:
         with self._store.lock:
-            joined, number = self._joined(tx)
+            joined, number = self._joined(tx, expected)
             now = self._store.now()
             for event in events:
                 joined.at_commit.append(partial(self._rows.__setitem__, event.id, _Row(event, number, now)))
 
-    def _joined(self, tx: object) -> tuple[Transaction, int]:
+    def _joined(self, tx: object, expected: str | None) -> tuple[Transaction, int]:
         """The transaction and its number; the caller holds the lock."""
         if not isinstance(tx, Transaction):
             raise Invariant(
                 f"the memory outbox cannot stage in a transaction of {type(tx).__module__}.{type(tx).__qualname__}",
                 fix="open one with `async with driver.transaction() as tx:`",
             )
+        if expected not in {None, tx.store.identity}:
+            raise OutboxMisplaced("tx is of another store in memory than the outbox", meta={"database": "in memory"})
         if tx.ended:
             raise Invariant("the transaction has ended already", fix="enqueue before its block is left")
         if tx not in self._numbers:

@@ -9,6 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ultijobs._clock import Clock
+from ultijobs._ids import new_id
 from ultijobs._queue.activity import ActivityRow
 from ultijobs._queue.lanes import Turns, capped_name
 from ultijobs._queue.records import JobState, Outcome
@@ -28,6 +29,7 @@ class Store:
 
     clock: Clock
     lock: threading.RLock = field(default_factory=threading.RLock)
+    identity: str = field(default_factory=lambda: str(new_id()))
     jobs: dict[UUID, Row] = field(default_factory=dict[UUID, Row])
     """What is live, dead or failed."""
     done: dict[UUID, Row] = field(default_factory=dict[UUID, Row])

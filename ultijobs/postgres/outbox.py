@@ -22,6 +22,7 @@ from ultijobs._queue.outbox import (
 from ultijobs._queue.records import ActResult, Enqueued, JobState, NewJob, UniqueMode
 from ultijobs._queue.storable import refuse_unstorable
 from ultijobs._tx.connections import execute_on
+from ultijobs.errors import OutboxMisplaced
 from ultijobs.postgres import outbox_reads
 from ultijobs.postgres.enqueue import distinct, doubled
 from ultijobs.postgres.events import event_columns
@@ -29,34 +30,57 @@ from ultijobs.postgres.jobs import CHUNK, columns
 from ultijobs.postgres.links import Links
 from ultijobs.postgres.sql import Sql
 
-__all__ = ["CLAIM", "FAIL", "FORGET", "MARK", "RELEASE", "STAGE", "STAGE_EVENTS", "PostgresOutbox"]
+__all__ = ["CLAIM", "FAIL", "FORGET", "IDENTITY", "MARK", "RELEASE", "STAGE", "STAGE_EVENTS", "PostgresOutbox"]
 
-STAGE: Final = """\
-with i as (
-  insert into {schema}.x_outbox
+# A copy of a database on the same server has its rows, and another oid.
+_IDENTITY: Final = """\
+s.identity::text || ':' || (select d.oid::text from pg_catalog.pg_database d where d.datname = current_database())"""
+
+IDENTITY: Final = f"select {_IDENTITY} as identity from {{schema}}.x_schema s order by s.version limit 1"
+
+# The transaction says for itself where it is: behind a pooler no address tells.
+_HERE: Final = f"""\
+here as materialized (
+  select h.place, coalesce(h.identity = EXPECTED::text, true) as meant
+    from (select {_IDENTITY} as identity,
+                 current_database()::text
+                   || coalesce(' at ' || host(inet_server_addr()) || ':' || inet_server_port(), '') as place
+            from {{schema}}.x_schema s order by s.version limit 1) h)"""
+
+STAGE: Final = f"""\
+with {_HERE.replace("EXPECTED", "$16")},
+i as (
+  insert into {{schema}}.x_outbox
          (id, run_id, name, queue, tenant_id, lane, priority, idempotency_key, max_attempts, unique_mode,
           delay_ms, run_at, enqueued_by, traceparent, code_version, input)
   select t.id::uuid, t.id::uuid, t.name, t.queue, t.tenant_id, t.lane, t.priority::int, t.key, t.max_attempts::int,
          t.mode, (extract(epoch from t.delay::interval) * 1000)::bigint, t.run_at::timestamptz,
          t.enqueued_by, t.traceparent, t.code_version, t.input::json
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    from here cross join
+         unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                 $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
          with ordinality t(id, name, queue, tenant_id, lane, priority, key, max_attempts, mode, delay, run_at,
                            enqueued_by, traceparent, code_version, input, ord)
-   order by t.ord
+   where here.meant order by t.ord
   returning id, delay_ms, run_at)
 select i.id::text as id,
-       case when coalesce(i.run_at, now()) > now() or i.delay_ms > 0 then 'delayed' else 'ready' end as state from i"""
+       case when coalesce(i.run_at, now()) > now() or i.delay_ms > 0 then 'delayed' else 'ready' end as state,
+       null as elsewhere
+  from i
+union all
+select null, null, here.place from here where not here.meant"""
 
-STAGE_EVENTS: Final = """\
-with i as (
-  insert into {schema}.x_outbox (id, run_id, kind, name, event_key, input, ttl, enqueued_by)
+STAGE_EVENTS: Final = f"""\
+with {_HERE.replace("EXPECTED", "$7")},
+i as (
+  insert into {{schema}}.x_outbox (id, run_id, kind, name, event_key, input, ttl, enqueued_by)
   select t.id::uuid, t.id::uuid, 'event', t.name, t.key, t.payload::json, t.ttl::interval, t.published_by
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    from here cross join
+         unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
          with ordinality t(id, name, key, payload, ttl, published_by, ord)
-   order by t.ord
+   where here.meant order by t.ord
   returning id)
-select count(i.id)::text as staged from i"""
+select here.place as elsewhere from here where not here.meant"""
 
 _PENDING: Final = "{o}.published_at is null and {o}.set_aside_at is null"
 _OPEN: Final = "coalesce({o}.published_at, {o}.set_aside_at) is null"
@@ -151,19 +175,24 @@ class PostgresOutbox:
         self._reads: Final = reads
         self._sql: Final = sql
 
-    async def stage(self, jobs: Sequence[NewJob], *, tx: object) -> list[Enqueued]:
+    async def identity(self) -> str:
+        return str(await self._links.fetchval(self._sql(IDENTITY)))
+
+    async def stage(self, jobs: Sequence[NewJob], *, tx: object, expected: str | None = None) -> list[Enqueued]:
         refuse_unstorable(jobs)
         kept, double_of = distinct(jobs)
         states: dict[str, str] = {}
         for start in range(0, len(kept), CHUNK):
-            rows = await execute_on(tx, self._sql(STAGE), columns(kept[start : start + CHUNK]))
+            rows = await execute_on(tx, self._sql(STAGE), [*columns(kept[start : start + CHUNK]), expected])
+            _refuse_elsewhere(rows)
             states |= {row["id"]: row["state"] for row in rows}
         answers = [Enqueued(job.id, job.id, deduped=False, state=JobState(states[str(job.id)])) for job in kept]
         return doubled(jobs, answers, double_of)
 
-    async def stage_events(self, events: Sequence[NewEvent], *, tx: object) -> None:
+    async def stage_events(self, events: Sequence[NewEvent], *, tx: object, expected: str | None = None) -> None:
         for start in range(0, len(events), CHUNK):
-            await execute_on(tx, self._sql(STAGE_EVENTS), event_columns(events[start : start + CHUNK]))
+            asked = [*event_columns(events[start : start + CHUNK]), expected]
+            _refuse_elsewhere(await execute_on(tx, self._sql(STAGE_EVENTS), asked))
 
     async def claim(self, claimant: str, *, limit: int, lease: timedelta) -> list[Staged]:
         return [_staged(row) for row in await self._links.fetch(self._sql(CLAIM), limit, claimant, lease)]
@@ -201,6 +230,12 @@ class PostgresOutbox:
 
     async def forget(self, older_than: timedelta, *, limit: int = 1_000) -> int:
         return len(await self._links.fetch(self._sql(FORGET), older_than, limit))
+
+
+def _refuse_elsewhere(rows: Sequence[Any]) -> None:
+    if rows and rows[0]["elsewhere"] is not None:
+        place = rows[0]["elsewhere"]
+        raise OutboxMisplaced(f"tx is on the database {place}, and not on that of the outbox", meta={"database": place})
 
 
 def _staged(row: Any) -> Staged:

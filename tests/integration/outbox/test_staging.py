@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from tests.integration.outbox.conftest import Mail, send
+from tests.integration.transactions.callers import CALLERS, AsyncpgCaller
 from tests.support.eventually import eventually
 from ultijobs import App
-from ultijobs.errors import OutboxConflict, PayloadInvalid
+from ultijobs._enqueue.staging import Staging
+from ultijobs.errors import DriverUnavailable, OutboxConflict, OutboxMisplaced, PayloadInvalid, SchemaOutdated
 
 
 async def test_a_committed_row_is_published_under_the_id_that_was_returned(app, caller, outbox, jobs, relaying):
@@ -100,6 +103,75 @@ async def test_a_sync_program_stages_also_while_the_queue_is_away(app_url, outbo
 
     await asyncio.to_thread(program)
     assert [(row.kind, row.state) for row in (await outbox.rows()).rows] == [("event", "staged"), ("job", "staged")]
+
+
+@pytest.fixture(params=CALLERS, ids=lambda caller: caller.__name__)
+async def astray(request, pg_url):
+    """A caller whose transaction is on the queue's database, which is a copy of the outbox's with all its tables."""
+    async with request.param.on(pg_url) as caller:
+        yield caller
+
+
+async def test_a_transaction_on_the_queue_s_database_is_refused_naming_both_and_stays_usable(
+    app, astray, app_url, pg_url, jobs
+):
+    for call in (
+        astray.enqueue(send, Mail(to="a")),
+        astray.enqueue_many(send, [Mail(to="b"), Mail(to="c")]),
+        astray.enqueue_bound(app, send, Mail(to="d")),
+        astray.publish(app, "paid"),
+    ):
+        with pytest.raises(OutboxMisplaced) as refusal:
+            await call
+        queue_database, outbox_database = pg_url.rpartition("/")[2], app_url.rpartition("/")[2]
+        assert f"the database {queue_database} at 127.0.0.1:" in refusal.value.cause
+        assert f"/{outbox_database}" in refusal.value.cause
+        assert f"/{outbox_database}" in refusal.value.fix
+    assert await astray.execute("select count(*) from x_outbox") == 0
+    await astray.commit()
+    await send.enqueue(Mail(to="straight"))
+    assert await jobs() == ["straight"]
+
+
+async def test_where_the_outbox_is_is_asked_once_and_by_one(app, connection, monkeypatch):
+    asked: list[str] = []
+    read = Staging._read
+
+    async def counted(self: Staging) -> str:
+        asked.append("read")
+        return await read(self)
+
+    monkeypatch.setattr(Staging, "_read", counted)
+    async with contextlib.AsyncExitStack() as stack:
+        begun = [await stack.enter_async_context(AsyncpgCaller.on(app.outbox)) for _ in range(5)]
+        await asyncio.gather(*(caller.enqueue(send, Mail(to=str(n))) for n, caller in enumerate(begun)))
+        await begun[0].publish(app, "paid")
+    assert asked == ["read"]
+
+
+async def test_an_outbox_that_was_restored_since_is_asked_again(app, caller, connection, outbox):
+    await caller.enqueue(send, Mail(to="before"))
+    await caller.commit()
+    await connection.execute("update x_schema set identity = gen_random_uuid()")
+    await caller.enqueue(send, Mail(to="after"))
+    await caller.commit()
+    assert len((await outbox.rows()).rows) == 2
+
+
+async def test_an_outbox_that_does_not_answer_is_named_and_nothing_is_staged(queue, app_url, connection):
+    away = App(jobs=[send], driver=queue, outbox="postgresql://postgres:secret@127.0.0.1:1/shop")
+    async with away, connection.transaction():
+        with pytest.raises(DriverUnavailable, match=r"127\.0\.0\.1:1/shop") as refusal:
+            await send.enqueue(Mail(to="a"), tx=connection)
+        assert await connection.fetchval("select count(*) from x_outbox") == 0
+    assert "secret" not in str(refusal.value)
+
+
+async def test_an_outbox_without_tables_is_named_with_the_command_that_makes_them(queue, empty_pg_url, connection):
+    async with App(jobs=[send], driver=queue, outbox=empty_pg_url), connection.transaction():
+        with pytest.raises(SchemaOutdated, match="the outbox postgresql://") as refusal:
+            await send.enqueue(Mail(to="a"), tx=connection)
+    assert refusal.value.fix.startswith("ultijobs migrate --database-url postgresql://")
 
 
 async def _all_published(outbox) -> bool:

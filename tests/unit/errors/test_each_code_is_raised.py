@@ -224,6 +224,13 @@ async def a_conflict_asked_of_an_outbox(request):
         return await raised_by(handle.enqueue(Order(), on_conflict="error", tx=tx))
 
 
+@trigger(errors.OutboxMisplaced)
+async def a_transaction_of_the_queue(request):
+    handle = declared(noop)
+    async with App(jobs=[handle], driver="memory:", outbox="memory:") as app, app.driver.transaction() as tx:
+        return await raised_by(handle.enqueue(Order(), tx=tx))
+
+
 @trigger(errors.OutboxNoTx)
 async def no_transaction(request):
     handle = declared(noop)

@@ -8,7 +8,9 @@ create table {schema}.x_schema (
   version         int         primary key,
   compatible_from int         not null,
   library         text        not null,
-  applied_at      timestamptz not null default now()
+  applied_at      timestamptz not null default now(),
+  -- The first row's is the schema's; a copy of the database has the same.
+  identity        uuid        not null default gen_random_uuid()
 );
 
 create table {schema}.x_jobs (
