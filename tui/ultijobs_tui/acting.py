@@ -84,7 +84,7 @@ class Acting:
             app.say(f"{intent.title}: {why}", Tone.WARN)
             return
         app.say("")
-        if intent.undo and plan.matched.value <= _AT_ONCE:
+        if (intent.undo and plan.matched.value <= _AT_ONCE) or _plain(intent, plan):
             await self._tell(intent, Applied(plan, await self._at_once(plan)))
             return
         if intent.note:
@@ -132,6 +132,13 @@ class Acting:
             return Intent(Action.UNDO, target, f"UNDO: {plan.action} of {fmt.count(back.matched)} {jobs}", undo=True)
         self.stays = back.refused[0].cause if back.refused else ""
         return None
+
+
+def _plain(intent: Intent, plan: Plan) -> bool:
+    """One thing that `ctrl+z` makes what it was, with nothing to say about it first: it needs no dialog."""
+    one = plan.action in {Action.RESUME, Action.RESUME_WORKER} or bool(plan.target.ids and len(plan.target.ids) == 1)
+    told = bool(intent.note or intent.follow or plan.warnings or plan.refused)
+    return one and not told and plan.inverse is not None
 
 
 def _undo(plan: Plan) -> Intent | None:

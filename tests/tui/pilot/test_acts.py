@@ -261,12 +261,24 @@ async def test_an_apply_that_fails_is_told_in_the_dialog_and_can_be_closed() -> 
 
     source.apply = broken
     async with driving(source) as driver:
-        await driver.press(*cursor_on("billing"), "u")
+        await driver.press(*cursor_on("7f3a"), "c")
         await driver.dialog()
         await driver.press("tab", "enter")
         await driver.sees("connection reset")
         await driver.press("escape")
         await driver.until(lambda: not isinstance(driver.app.screen, PlanDialog))
+
+
+async def test_what_can_be_taken_back_needs_no_dialog_unless_there_is_something_to_say() -> None:
+    async with driving(FakeSource(page=JobPage([data.dead_job(1)], None, data.NOW))) as driver:
+        await driver.press(*cursor_on("billing"), "u")
+        await driver.sees("resumed queue billing", "ctrl+z undo")
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("r")
+        await driver.dialog()
+        await driver.sees("queue billing is paused: they wait until it is resumed")
+        assert [plan.action for plan in driver.source.applied] == [Action.RESUME]
 
 
 @pytest.mark.parametrize("view", [*"123456789"])
