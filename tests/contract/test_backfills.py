@@ -87,6 +87,8 @@ async def test_a_pass_begins_with_a_line_of_its_own(harness: Harness) -> None:
         counted_at=None,
         counted_rows=0,
         cursor=None,
+        in_hand=0,
+        in_hand_to=None,
         started_at=now,
         resumed_at=now,
         resumed_rows=0,
@@ -118,6 +120,25 @@ async def test_a_pass_that_was_cut_off_goes_on_where_it_was(harness: Harness) ->
     assert resumed.counted_at == first.started_at + STEP
 
 
+async def test_who_goes_on_learns_what_was_in_hand_and_between_two_pages_nothing_is(harness: Harness) -> None:
+    backfills = harness.driver.backfills
+    claimed = await begun(harness)
+    assert await backfills.take(start(claimed), 3, '{"id": 3}')
+    assert await backfills.mark(mark(claimed))
+    assert ((found := await line(harness, claimed)).in_hand, found.in_hand_to) == (0, None)
+    assert await backfills.take(start(claimed), 5, '{"id": 12}')
+    await harness.crash(claimed)
+    assert await harness.driver.reap([replace(POLICY, name=NAME)])
+    await harness.advance(STEP)
+    again = await take_one(harness, NAME)
+    assert not await backfills.take(start(claimed), 1, '{"id": 99}')
+    resumed = await backfills.begin(start(again))
+    assert resumed is not None
+    assert (resumed.rows, resumed.in_hand, resumed.in_hand_to) == (10, 5, '{"id": 12}')
+    assert await backfills.mark(mark(again, rows=12, in_hand=3, in_hand_to='{"id": 12}'))
+    assert ((found := await line(harness, again)).in_hand, found.in_hand_to) == (3, '{"id": 12}')
+
+
 async def test_marks_are_totals_so_that_a_repeat_counts_nothing_twice(harness: Harness) -> None:
     claimed = await begun(harness)
     for _ in range(2):
@@ -141,10 +162,11 @@ async def test_nothing_is_written_without_the_claim(harness: Harness, how: str) 
     else:
         told = replace(told, lease_no=claimed.lease_no + 1_000)
     assert await harness.driver.backfills.begin(told) is None
+    assert not await harness.driver.backfills.take(told, 9, "9")
     assert not await harness.driver.backfills.mark(mark(claimed, lease_no=told.lease_no))
     assert not await harness.driver.backfills.end(told, PassStatus.COMPLETED)
     after = await line(harness, claimed)
-    assert (after.rows, after.cursor, after.completed_at) == (before.rows, None, None)
+    assert (after.rows, after.in_hand, after.cursor, after.completed_at) == (before.rows, 0, None, None)
 
 
 async def test_completed_is_final(harness: Harness) -> None:

@@ -13,8 +13,9 @@ from ultijobs import App, BatchSource, Context, RetryPolicy, backfill
 
 HANDLED = "insert into handled (first, size, pid, attempt) values ($1, $2, $3, $4)"
 DONE = "update items set done = true where id = any($1::bigint[])"
+STOPPED = "insert into stopped default values"
 STOPS_AT = int(os.environ.get("STOPS_AT", "0"))
-"""The first row of the page in which this process stands still, for a test to kill it there."""
+"""The first row of the page in which this process stands still behind 60 rows, for a test to kill it there."""
 
 
 async def left() -> int:
@@ -26,7 +27,7 @@ async def left() -> int:
 
 
 @backfill(
-    BatchSource.table("items", key="id"),
+    BatchSource.table("items", key="id", where="not done"),
     tenant="none",
     batch=100,
     rate=1_000,
@@ -38,11 +39,12 @@ async def fill(rows: Sequence[dict[str, Any]], ctx: Context[None]) -> None:
     try:
         first = rows[0]["id"]
         await connection.execute(HANDLED, first, len(rows), os.getpid(), ctx.attempt)
+        keys = [row["id"] for row in rows]
         if first == STOPS_AT:
+            await connection.execute(DONE, keys[:60])
+            await connection.execute(STOPPED)
             await asyncio.sleep(600)
-        await connection.execute(
-            "update items set done = true where id = any($1::bigint[])", [row["id"] for row in rows]
-        )
+        await connection.execute(DONE, keys)
     finally:
         await connection.close()
 

@@ -22,8 +22,13 @@ __all__ = ["Reader", "reader_of"]
 
 
 class Reader(Protocol):
-    async def read(self, cursor: str | None) -> Page:
-        """The page at `cursor`; None is the beginning."""
+    @property
+    def keyed(self) -> bool:
+        """True where a page has a `last`, and can be asked for no further than a key."""
+        ...
+
+    async def read(self, cursor: str | None, to: str | None = None) -> Page:
+        """The page at `cursor`, None is the beginning; with `to` only what is not behind that key."""
         ...
 
 
@@ -61,19 +66,21 @@ def _there(tables: Tables | None, what: str) -> Tables:
 
 
 class _Rows:
+    keyed = True
+
     def __init__(self, tables: Tables, table: Table, batch: int, ctx: Context[Any]) -> None:
         self._tables = tables
         self._table = table
         self._batch = batch
         self._ctx = ctx
 
-    async def read(self, cursor: str | None) -> Page:
-        after = None if cursor is None else _json.decode(cursor)
+    async def read(self, cursor: str | None, to: str | None = None) -> Page:
         page = await self._tables.page(
             self._table.name,
             self._table.key,
             self._table.where,
-            after,
+            None if cursor is None else _json.decode(cursor),
+            to=None if to is None else _json.decode(to),
             limit=self._batch,
             guard=self._ctx.guard,
         )
@@ -82,11 +89,13 @@ class _Rows:
 
 
 class _Pages:
+    keyed = False
+
     def __init__(self, fn: Pages[Any], what: str) -> None:
         self._fn = fn
         self._what = what
 
-    async def read(self, cursor: str | None) -> Page:
+    async def read(self, cursor: str | None, to: str | None = None) -> Page:  # noqa: ARG002 - it has no keys
         answer: Any = await self._fn(None if cursor is None else _json.decode(cursor))
         try:
             rows, following = answer

@@ -28,6 +28,8 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = {
 class SelectReader:
     """Each page is a transaction of its own on the caller's engine, over before its rows are handled."""
 
+    keyed = True
+
     def __init__(
         self,
         select: Select,
@@ -45,10 +47,12 @@ class SelectReader:
         clauses = statement._order_by_clauses  # noqa: SLF001 - there is no other way to them
         self._order = [_direction(each, statement, what) for each in clauses]
 
-    async def read(self, cursor: str | None) -> Page:
+    async def read(self, cursor: str | None, to: str | None = None) -> Page:
         statement = self._select.statement.limit(self._batch)
         if cursor is not None:
             statement = statement.where(self._behind([_value(each) for each in _json.decode(cursor)]))
+        if to is not None:
+            statement = statement.where(~self._behind([_value(each) for each in _json.decode(to)]))
         engine = self._select.engine
         if hasattr(engine, "sync_engine"):
             async with engine.connect() as connection, connection.begin():

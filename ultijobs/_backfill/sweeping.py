@@ -64,7 +64,11 @@ class Sweep:
         self._rows = opened.rows
         self._batches = opened.batches
         self._sweep = opened.sweep
-        self._last: tuple[str | None, Page] | None = None
+        self._to = opened.in_hand_to if reader.keyed else None
+        """Where the page ends that was cut off, until all of it is handled."""
+        self._in_hand = 0 if self._to is None else opened.in_hand
+        """How many of its rows are not counted yet."""
+        self._last: tuple[str | None, str | None, Page] | None = None
         self._count_at = 0.0
 
     async def run(self) -> int | None:
@@ -103,31 +107,50 @@ class Sweep:
             self._leave_in_time()
             await self._pacer.turn()
             self._leave_in_time()
-            page = await self._read(self._cursor)
+            page = await self._read(self._cursor, self._to)
             if page.rows:
+                if self._to is None and page.last is not None:
+                    await self._take(len(page.rows), page.last)
                 await self._handle.fn(page.rows, self._ctx)
                 found += len(page.rows)
-                self._rows += len(page.rows)
-                self._batches += 1
-                self._last = (self._cursor, page)
-            self._cursor = ENDED if page.next is None else page.next
-            await self._mark(await self._recount() if page.next is not None else None)
+                self._last = (self._cursor, self._to, page)
+            self._go_behind(page)
+            await self._mark(await self._recount() if self._cursor != ENDED else None)
         return found
+
+    def _go_behind(self, page: Page) -> None:
+        """Counts the page. One that was cut off counts whole: what does not come again of it has been handled."""
+        rows, to = len(page.rows), self._to
+        self._cursor = ENDED if page.next is None else page.next
+        self._batches += bool(rows or to)
+        if to is None:
+            self._rows += rows
+        elif page.next is None or page.last == to:
+            self._rows += max(rows, self._in_hand)
+            self._cursor, self._to, self._in_hand = to, None, 0
+        else:
+            # The pages are smaller than they were.
+            self._rows += rows
+            self._in_hand = max(0, self._in_hand - rows)
 
     def _leave_in_time(self) -> None:
         """Between two pages nothing is lost: another worker goes on here, and this one need not wait for its grace."""
         if self._host.winding_down:
             raise Draining(f"backfill {self._handle.name} is handed back between two pages: its worker takes no more")
 
-    async def _read(self, cursor: str | None) -> Page:
-        return await patiently(lambda: self._reader.read(cursor), within=READ_WITHIN)
+    async def _read(self, cursor: str | None, to: str | None) -> Page:
+        return await patiently(lambda: self._reader.read(cursor, to), within=READ_WITHIN)
+
+    async def _take(self, rows: int, last: str) -> None:
+        if not await patiently(lambda: self._store.take(self._start, rows, last)):
+            raise self._lost()
 
     async def _comes_again(self) -> bool:
         """True when the rows of the last page are still rows of the source, although they were handled."""
         if self._last is None:
             return False
-        cursor, page = self._last
-        return page.again(await self._read(cursor))
+        cursor, to, page = self._last
+        return page.again(await self._read(cursor, to))
 
     async def _mark(self, remaining: int | None) -> None:
         reason = self._ctx.signal.reason
@@ -142,9 +165,11 @@ class Sweep:
             batches=self._batches,
             sweep=self._sweep,
             remaining=remaining,
+            in_hand=self._in_hand,
+            in_hand_to=self._to,
         )
         if not await patiently(lambda: self._store.mark(mark)):
-            raise JobLeaseLost(f"the claim {mark.lease_no} of backfill {self._handle.name} is not held any more")
+            raise self._lost()
         self._metrics.add(series.BACKFILL_ROWS, self._handle.name, by=mark.rows - self._counted)
         self._counted = mark.rows
         if remaining is not None:
@@ -152,6 +177,9 @@ class Sweep:
         elif self._ctx.last_progress is None or self._ctx.last_progress.message == "rows":
             known = self._ctx.last_progress
             self._ctx.progress(self._rows, None if known is None else known.total, "rows")
+
+    def _lost(self) -> JobLeaseLost:
+        return JobLeaseLost(f"the claim {self._start.lease_no} of backfill {self._handle.name} is not held any more")
 
     async def _foresee(self) -> None:
         """Counts what is ahead, for those who watch; a count that fails now may still answer at the end."""

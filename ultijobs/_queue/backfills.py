@@ -53,6 +53,9 @@ class PassMark:
     """How often the source was begun anew, for rows that had come behind the cursor."""
     remaining: int | None = None
     """What `count()` has just answered; None leaves the last answer as it is."""
+    in_hand: int = 0
+    in_hand_to: str | None = None
+    """Of a page that was cut off and is not finished yet; see `PassRow`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,10 @@ class PassRow:
     counted_rows: int
     """How many rows were handled when it was counted."""
     cursor: str | None
+    in_hand: int
+    """The rows behind the cursor that are being handled, or were when the pass was cut off; 0 between two pages."""
+    in_hand_to: str | None
+    """The key of the last of them, JSON text. A source without keys has neither."""
     started_at: datetime
     """Of the first attempt."""
     resumed_at: datetime
@@ -122,6 +129,10 @@ class BackfillStore(Protocol):
 
     async def live(self, name: str) -> Enqueued | None:
         """The live job of this backfill, of whatever tenant, as an enqueue that dedupes would answer it."""
+        ...
+
+    async def take(self, start: PassStart, rows: int, last: str) -> bool:
+        """Notes the page that is about to be handled, and its last key, for who goes on should the pass be cut off."""
         ...
 
     async def mark(self, mark: PassMark) -> bool: ...

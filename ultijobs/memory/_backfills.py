@@ -50,6 +50,8 @@ class MemoryBackfills:
                     counted_at=None,
                     counted_rows=0,
                     cursor=None,
+                    in_hand=0,
+                    in_hand_to=None,
                     started_at=now,
                     resumed_at=now,
                     resumed_rows=0,
@@ -70,6 +72,13 @@ class MemoryBackfills:
             self._rows[start.run_id] = known
             return replace(known, job_state="running")
 
+    async def take(self, start: PassStart, rows: int, last: str) -> bool:
+        with self._store.lock:
+            known = self._rows.get(start.run_id)
+            if known is not None and known.status != PassStatus.COMPLETED and self._holds(start):
+                self._rows[start.run_id] = replace(known, in_hand=rows, in_hand_to=last)
+            return self._holds(start)
+
     async def mark(self, mark: PassMark) -> bool:
         with self._store.lock:
             known = self._rows.get(mark.run_id)
@@ -81,6 +90,8 @@ class MemoryBackfills:
                     rows=mark.rows,
                     batches=mark.batches,
                     sweep=mark.sweep,
+                    in_hand=mark.in_hand,
+                    in_hand_to=mark.in_hand_to,
                     updated_at=now,
                 )
                 if mark.remaining is not None:

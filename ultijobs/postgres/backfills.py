@@ -25,14 +25,15 @@ __all__ = [
     "RECONCILE",
     "RIVAL",
     "SURVEY",
+    "TAKE",
     "TURN",
     "PostgresBackfills",
 ]
 
 _STORED: Final = """\
 b.run_id, b.job_id, b.name, b.checksum, b.app_version, b.environment, b.forced, b.rows, b.batches, b.sweep, b.remaining,
-  b.counted_at, b.counted_rows, b.cursor::text as cursor, b.started_at, b.resumed_at, b.resumed_rows, b.updated_at,
-  b.completed_at"""
+  b.counted_at, b.counted_rows, b.cursor::text as cursor, b.in_hand, b.in_hand_to::text as in_hand_to, b.started_at,
+  b.resumed_at, b.resumed_rows, b.updated_at, b.completed_at"""
 
 # What the job says counts for more than what its last claim wrote: nobody writes for a worker that is gone.
 _STATUS: Final = """\
@@ -92,6 +93,13 @@ union all
 select {_STORED}, b.status, 'running', null, null from {{schema}}.x_backfills b
  where b.run_id = $1::uuid and exists (select from held) and not exists (select from put)"""
 
+TAKE: Final = f"""\
+with {_HELD},
+put as (
+  update {{schema}}.x_backfills b set in_hand = $4::bigint, in_hand_to = $5::text::json
+   where b.run_id = $1::uuid and b.status <> 'completed' and exists (select from held))
+select count(*) > 0 from held"""
+
 MARK: Final = f"""\
 with {_HELD},
 put as (
@@ -100,7 +108,7 @@ put as (
          remaining = coalesce($8::bigint, b.remaining),
          counted_at = case when $8::bigint is null then b.counted_at else now() end,
          counted_rows = case when $8::bigint is null then b.counted_rows else $5::bigint end,
-         lease_no = $3::bigint, updated_at = now()
+         in_hand = $9::bigint, in_hand_to = $10::text::json, lease_no = $3::bigint, updated_at = now()
    where b.run_id = $1::uuid and b.status <> 'completed' and exists (select from held))
 select count(*) > 0 from held"""
 
@@ -197,6 +205,9 @@ class PostgresBackfills:
             return None
         return Enqueued(row["id"], row["run_id"], deduped=True, state=JobState(row["state"]))
 
+    async def take(self, start: PassStart, rows: int, last: str) -> bool:
+        return await self._held(TAKE, start.run_id, start.job_id, start.lease_no, rows, last)
+
     async def mark(self, mark: PassMark) -> bool:
         return await self._held(
             MARK,
@@ -208,6 +219,8 @@ class PostgresBackfills:
             mark.batches,
             mark.sweep,
             mark.remaining,
+            mark.in_hand,
+            mark.in_hand_to,
         )
 
     async def end(self, start: PassStart, status: PassStatus, *, remaining: int | None = None) -> bool:

@@ -73,26 +73,28 @@ class Tables:
         where: str | None,
         after: Mapping[str, str] | None,
         *,
+        to: Mapping[str, str] | None = None,
         limit: int,
         guard: Guard | None = None,
     ) -> TablePage:
-        """Up to `limit` rows behind the key `after`, as dicts; rows without a key are left out.
+        """Up to `limit` rows behind the key `after`, none behind `to`, as dicts; rows without a key are left out.
 
         `guard` gets the connection in its transaction, before the rows are read. Raises `Invariant` for a table or a
         column that is not there, and `DriverUnavailable`.
         """
         names = _split(key, ",")
-        if after is not None and list(after) != names:
-            raise Invariant(
-                f"the cursor is of the key {', '.join(after)}, and the source declares {', '.join(names)}",
-                fix="leave the key of a pass that has begun as it is, or start a new pass",
-            )
+        for cursor in (after, to):
+            if cursor is not None and list(cursor) != names:
+                raise Invariant(
+                    f"the cursor is of the key {', '.join(cursor)}, and the source declares {', '.join(names)}",
+                    fix="leave the key of a pass that has begun as it is, or start a new pass",
+                )
         async with self._links.transaction(readonly=True) as connection:
             types = await self._columns(connection, table, names)
             if guard is not None:
                 await guard(connection)
-            statement = _statement(table, names, types, where, limit, begun=after is not None)
-            rows = await connection.fetch(statement, *(() if after is None else after.values()))
+            statement = _statement(table, names, types, where, limit, begun=after is not None, ends=to is not None)
+            rows = await connection.fetch(statement, *(after or {}).values(), *(to or {}).values())
         places = [f"{_CURSOR}{at}" for at in range(len(names))]
         last = {name: rows[-1][place] for name, place in zip(names, places, strict=True)} if rows else None
         return TablePage([_plain(row, places) for row in rows], last, more=len(rows) >= limit)
@@ -131,15 +133,18 @@ class Tables:
 
 
 def _statement(
-    table: str, names: Sequence[str], types: Sequence[str], where: str | None, limit: int, *, begun: bool
+    table: str, names: Sequence[str], types: Sequence[str], where: str | None, limit: int, *, begun: bool, ends: bool
 ) -> str:
     columns = [_name(name) for name in names]
     cursors = ", ".join(f"t.{column}::text as {_CURSOR}{at}" for at, column in enumerate(columns))
     order = ", ".join(f"t.{column}" for column in columns)
     terms = [f"t.{column} is not null" for column in columns]
-    if begun:
-        values = ", ".join(f"${at}::text::{kind}" for at, kind in enumerate(types, 1))
-        terms.insert(0, f"({order}) > ({values})")
+    given = 0
+    for sign, bound in ((">", begun), ("<=", ends)):
+        if bound:
+            values = ", ".join(f"${at}::text::{kind}" for at, kind in enumerate(types, given + 1))
+            terms.append(f"({order}) {sign} ({values})")
+            given += len(types)
     # The application's own text has lines of its own: it may end in a comment. The limit is written out for the plan.
     own = "" if where is None else f"\n   and (\n{where}\n)"
     return (

@@ -38,9 +38,14 @@ def pass_data(row: PassRow) -> dict[str, object]:
     end = _end(row)
     return {
         **columns(row),
-        "cursor": None if row.cursor is None else json.loads(row.cursor),
+        "cursor": _value(row.cursor),
+        "in_hand_to": _value(row.in_hand_to),
         "duration_ms": None if end is None else end - row.started_at,
     }
+
+
+def _value(text: str | None) -> object:
+    return None if text is None else json.loads(text)
 
 
 def _end(row: PassRow) -> datetime | None:

@@ -21,6 +21,7 @@ from tests.integration.backfill.conftest import passes_of, row_of, run, until
 from ultijobs import App, BatchSource, RetryPolicy, Worker, backfill
 from ultijobs._definitions.backfill import BackfillHandle
 from ultijobs._queue.views import Count
+from ultijobs.inspection import Action, Inspector
 from ultijobs.memory import MemoryDriver
 
 FAST = 10_000.0
@@ -76,6 +77,76 @@ async def test_a_resumed_pass_over_a_table_reads_no_earlier_page(pg_url: str, fi
     seen = Seen(BatchSource.table("files", key="id"), fails_at=2)
     await seen.swept(pg_url)
     assert [page[0]["id"] for page in seen.pages] == [1, 101, 201]
+
+
+class Marking:
+    """Marks its rows as done, so that none comes twice; the process ends within the second page, the first time."""
+
+    def __init__(self, files: asyncpg.Connection[Any], handled: int) -> None:
+        self.pages: list[list[int]] = []
+        self.files = files
+        self.handled = handled
+
+    def over(self, source: BatchSource[Any], *, batch: int = 100, attempts: int = 2) -> BackfillHandle[Any]:
+        async def fill(rows: Rows, ctx: Any) -> None:
+            keys = [row["id"] if isinstance(row, dict) else row.id for row in rows]
+            self.pages.append(keys)
+            dies = len(self.pages) == 2
+            await self.files.execute(
+                "update files set done = true where id = any($1::bigint[])", keys[: self.handled] if dies else keys
+            )
+            if dies:
+                raise OSError("cut off")
+
+        retry = RetryPolicy(attempts=attempts, delay=0, jitter=False)
+        return backfill(source, tenant="none", rate=FAST, batch=batch, retry=retry)(fill)
+
+
+FILES = SqlTable("files", MetaData(), Column("id", sql.BigInteger), Column("done", sql.Boolean))
+
+
+@pytest.mark.parametrize("handled", [0, 60, 100], ids=["none", "some", "all"])
+@pytest.mark.parametrize("kind", ["table", "select", "sync select"])
+async def test_a_page_that_was_cut_off_counts_whole_whatever_of_it_comes_again(
+    pg_url: str, files: asyncpg.Connection[Any], kind: str, handled: int
+):
+    engine: Any = None
+    if kind == "table":
+        source: BatchSource[Any] = BatchSource.table("files", key="id", where="not done")
+    else:
+        dsn = pg_url.replace("postgresql", "postgresql+psycopg" if kind == "sync select" else "postgresql+asyncpg")
+        engine = create_engine(dsn) if kind == "sync select" else create_async_engine(dsn)
+        statement = select(FILES).where(~FILES.c.done).order_by(FILES.c.id)
+        source = BatchSource.select(statement, engine=engine)
+    marking = Marking(files, handled)
+    fill = marking.over(source)
+    async with App(jobs=[fill], driver=pg_url) as app:
+        await fill.enqueue()
+        await run(app)
+        (line,) = await passes_of(app, "fill")
+    assert (line.status, line.rows, line.batches, line.in_hand) == ("completed", 250, 3, 0)
+    rest = [list(range(101 + handled, 201))] if handled < 100 else []
+    assert marking.pages[2:] == [*rest, list(range(201, 251))]
+    if engine is not None:
+        await (engine.dispose() if kind == "select" else asyncio.to_thread(engine.dispose))
+
+
+async def test_a_page_that_was_cut_off_counts_whole_in_smaller_pages_too(pg_url: str, files: asyncpg.Connection[Any]):
+    marking = Marking(files, handled=30)
+    source = BatchSource.table("files", key="id", where="not done")
+    before, after = marking.over(source, attempts=1), marking.over(source, batch=40)
+    async with App(jobs=[before], driver=pg_url) as app:
+        answer = await before.enqueue()
+        await run(app)
+        (cut,) = await passes_of(app, "fill")
+    assert (cut.status, cut.rows, cut.in_hand, cut.in_hand_to) == ("failed", 100, 100, '{"id":"200"}')
+    async with App(jobs=[after], driver=pg_url) as app:
+        api = Inspector(app.driver)
+        await api.apply(await api.plan(Action.RETRY, [answer.id]))
+        await run(app)
+        (line,) = await passes_of(app, "fill")
+    assert (line.status, line.rows) == ("completed", 250)
+    assert [len(page) for page in marking.pages] == [100, 100, 40, 30, 40, 10]
 
 
 KEYS = {

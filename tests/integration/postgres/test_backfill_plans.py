@@ -70,7 +70,14 @@ async def test_a_page_of_the_ledger_reads_the_jobs_of_that_page(reading: Any) ->
 
 async def test_a_mark_reads_its_job_and_its_line(writing: Any) -> None:
     live = await writing.fetchval("select md5('live')::uuid")
-    spent = await cost(writing, backfills.MARK, live, live, 7, '{"id": 1}', 10, 1, 0, None)
+    spent = await cost(writing, backfills.MARK, live, live, 7, '{"id": 1}', 10, 1, 0, None, 0, None)
+    assert spent.rows <= 2
+    assert spent.buffers < 40
+
+
+async def test_taking_a_page_reads_its_job_and_its_line(writing: Any) -> None:
+    live = await writing.fetchval("select md5('live')::uuid")
+    spent = await cost(writing, backfills.TAKE, live, live, 7, 1_000, '{"id": 2}')
     assert spent.rows <= 2
     assert spent.buffers < 40
 

@@ -206,6 +206,8 @@ create table {schema}.x_backfills (
   counted_at   timestamptz,
   counted_rows bigint not null default 0,
   cursor       json,
+  in_hand      bigint not null default 0,
+  in_hand_to   json,
   lease_no     bigint not null default 0,
   started_at   timestamptz not null default now(),
   resumed_at   timestamptz not null default now(),
