@@ -430,14 +430,6 @@ async def test_what_is_no_transaction_is_refused(app, send):
         assert await stored(app) == 0
 
 
-async def test_with_an_outbox_no_row_goes_into_the_wrong_database(send):
-    async with App(jobs=[send], driver=MemoryDriver(), outbox="postgresql://app-db") as app:
-        async with app.driver.transaction() as tx:
-            with pytest.raises(Invariant, match="not a connection that the Postgres driver can join"):
-                await app.enqueue(send, Mail(to="a"), tx=tx)
-        assert await stored(app) == 0
-
-
 # -- events ----------------------------------------------------------------------------------------------
 async def test_what_is_published_is_checked_and_stored(app):
     async with app:

@@ -14,7 +14,16 @@ from tests.integration.transactions.callers import CALLERS, AsyncpgCaller
 from tests.support.eventually import eventually
 from ultijobs import App
 from ultijobs._enqueue.staging import Staging
-from ultijobs.errors import DriverUnavailable, OutboxConflict, OutboxMisplaced, PayloadInvalid, SchemaOutdated
+from ultijobs._queue.where import ANY
+from ultijobs.errors import (
+    DriverUnavailable,
+    Invariant,
+    OutboxConflict,
+    OutboxMisplaced,
+    PayloadInvalid,
+    SchemaOutdated,
+)
+from ultijobs.memory import MemoryDriver
 
 
 async def test_a_committed_row_is_published_under_the_id_that_was_returned(app, caller, outbox, jobs, relaying):
@@ -131,6 +140,13 @@ async def test_a_transaction_on_the_queue_s_database_is_refused_naming_both_and_
     await astray.commit()
     await send.enqueue(Mail(to="straight"))
     assert await jobs() == ["straight"]
+
+
+async def test_a_transaction_of_a_queue_that_is_no_database_is_refused(app_url, outbox):
+    async with App(jobs=[send], driver=MemoryDriver(), outbox=app_url) as app, app.driver.transaction() as tx:
+        with pytest.raises(Invariant, match="not a connection that the Postgres driver can join"):
+            await send.enqueue(Mail(to="a"), tx=tx)
+        assert (await app.driver.inspect.jobs(ANY)).rows == (await outbox.rows()).rows == []
 
 
 async def test_where_the_outbox_is_is_asked_once_and_by_one(app, connection, monkeypatch):
