@@ -49,7 +49,7 @@ def test_the_rows_of_a_list_keep_their_fields(full: Cli, command: str) -> None:
 def test_stats_keep_their_fields(full: Cli) -> None:
     data = full("stats", "--json").data
     assert list(data) == ["queues", "totals", "oldest_ready_ms", "as_of", "outbox"]
-    assert list(data["outbox"]) == ["staged", "oldest", "set_aside"]
+    assert list(data["outbox"]) == ["staged", "oldest", "set_aside", "oldest_set_aside"]
     assert list(data["totals"]) == ["ready", "delayed", "running", "suspended", "done", "failed", "dead", "cancelled"]
     assert all(set(count) == {"value", "kind"} for count in data["totals"].values())
     assert list(data["queues"][0]) == LISTS["queues ls"].split()

@@ -36,10 +36,10 @@ async def test_an_act_is_written_before_and_after(harness: Harness) -> None:
     assert seen.equivalent == "ultijobs jobs retry --where state:dead"
     assert dict(seen.detail) == {"from_step": "charge"}
     await harness.advance(SECOND)
-    await harness.driver.close_activity(job_id, matched=11, done=8, refused=2, failed=1)
+    finished = await harness.driver.close_activity(job_id, matched=11, done=8, refused=2, failed=1)
     (seen,) = await harness.driver.inspect.activity()
     assert (seen.matched, seen.done, seen.refused, seen.failed) == (11, 8, 2, 1)
-    assert (seen.at, seen.finished_at) == (now, now + SECOND)
+    assert (seen.at, seen.finished_at, finished) == (now, now + SECOND, now + SECOND)
 
 
 async def test_the_newest_come_first_and_pages_go_on_after_the_last(harness: Harness) -> None:

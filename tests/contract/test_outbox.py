@@ -387,7 +387,7 @@ async def test_the_counts_of_the_whole_store_tell_the_backlog_and_those_of_a_par
     assert depth == await harness.driver.outbox.depth()
     assert depth is not None
     assert claimed.job.id == first
-    assert depth.set_aside.value == 3
+    assert (depth.set_aside.value, depth.oldest_set_aside) == (3, await reads.now())
     assert (depth.staged.value, depth.oldest) == (0, None)
     assert (await reads.stats(queue="q")).outbox is None
     assert (await reads.stats(tenant="acme")).outbox is None
@@ -398,6 +398,9 @@ async def test_what_was_set_aside_and_what_waits_for_long_is_stuck(harness: Harn
     await stage(harness, "a")
     assert (await inspector.overview()).stuck == []
     (claimed,) = await claim(harness)
+    since = await harness.driver.inspect.now()
     await harness.driver.outbox.fail([unsent(claimed, None)])
+    await harness.advance(SECOND)
     (line,) = (await inspector.overview()).stuck
     assert (line.key, line.kind, line.severity, line.count.value) == ("outbox:set-aside", "outbox", 2, 1)
+    assert line.since == since

@@ -345,7 +345,7 @@ def stuck_around() -> list[Stuck]:
             2,
             Count(2),
             "set aside: the queue refused them again and again",
-            None,
+            ago(minutes=4),
             None,
             None,
             None,

@@ -192,10 +192,11 @@ class FakeSource:
             on_progress(500, plan.matched.value)
             await asyncio.sleep(0.01)
         if plan.action is Action.UNDO:
-            return ActOutcome(1, (data.uid(1),), (), (), data.uid(9_999))
+            return ActOutcome(1, (data.uid(1),), (), (), data.uid(9_999), plan.as_of)
         named = plan.target.queue or plan.target.worker or plan.target.task or plan.target.backfill
         done = () if named else plan.target.ids or plan.samples
-        return ActOutcome(max(1, len(done)), tuple(done), plan.refused, (), data.uid(9_999), stopped=self.apply_hangs)
+        matched, act = max(1, len(done)), data.uid(9_999)
+        return ActOutcome(matched, tuple(done), plan.refused, (), act, plan.as_of, stopped=self.apply_hangs)
 
     @asynccontextmanager
     async def subscribe(self, on_hint: Callable[[], None]) -> AsyncGenerator[None]:

@@ -157,7 +157,7 @@ def _named(plan: Plan) -> str:
 def summary(plan: Plan, outcome: ActOutcome) -> str:
     """One line: what was done to how many, what was refused and why."""
     verb = _DONE[plan.action]
-    at = fmt.clock(plan.as_of)
+    at = fmt.clock(outcome.finished_at)
     if plan.action is not Action.DRAIN_QUEUE and (plan.target.queue is not None or plan.target.worker is not None):
         reason = f' · "{plan.options.reason}"' if plan.options.reason else ""
         if not outcome.matched:

@@ -59,9 +59,10 @@ def size(bytes: float) -> str:
 
 
 def short_count(value: Count) -> str:
-    mark = {"capped": "+", "estimate": "", "exact": ""}[value.kind]
-    lead = "~" if value.kind == "estimate" else ""
-    return f"{lead}{short(value.value)}{mark}"
+    """`812 51.2k 10.0k+ ~2.1M`; as everywhere, a cut count of nothing is `?`."""
+    if value.kind == "capped":
+        return f"{short(value.value)}+" if value.value else str(value)
+    return f"{'~' if value.kind == 'estimate' else ''}{short(value.value)}"
 
 
 def clock(at: datetime | None, *, now: datetime | None = None) -> str:

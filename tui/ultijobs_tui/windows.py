@@ -17,7 +17,7 @@ from ultijobs_tui.paging import page
 from ultijobs_tui.present.tasks import upcoming_text
 from ultijobs_tui.present.texts import pretty, whole_error
 from ultijobs_tui.screens.base import CockpitScreen
-from ultijobs_tui.screens.export import ExportDialog
+from ultijobs_tui.screens.export import ExportDialog, shown_sheet
 from ultijobs_tui.screens.reader import HelpDialog, TextDialog, WhyDialog
 from ultijobs_tui.sheet import default_name, render
 from ultijobs_tui.source import Source
@@ -59,7 +59,7 @@ class WindowsApp(TonedApp):
     def export(self) -> None:
         """Asks where what is shown is written to; in a browser it is downloaded."""
         screen = self.screen
-        sheet = screen.sheet() if isinstance(screen, CockpitScreen) else None
+        sheet = shown_sheet(screen) if isinstance(screen, CockpitScreen) else None
         if sheet is None:
             self.say("nothing is shown yet that could be written", Tone.WARN)
         elif self.is_web:

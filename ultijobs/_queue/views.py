@@ -57,14 +57,17 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number and how far it can be trusted: `capped` means at least, `estimate` from statistics."""
+    """A number and how far it can be trusted: `capped` means at least, `estimate` from statistics.
+
+    As text a cut count of nothing is `?`: how many there are is not known, and `0+` would read as none.
+    """
 
     value: int
     kind: Literal["exact", "capped", "estimate"] = "exact"
 
     def __str__(self) -> str:
         if self.kind == "capped":
-            return f"{self.value:,}+"
+            return f"{self.value:,}+" if self.value else "?"
         return f"~{self.value:,}" if self.kind == "estimate" else f"{self.value:,}"
 
 
@@ -144,6 +147,8 @@ class OutboxDepth:
     oldest: datetime | None
     """When the oldest staged row was."""
     set_aside: Count
+    oldest_set_aside: datetime | None = None
+    """When the row that is set aside for longest was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from ultijobs._queue.activity import ActivityEntry
@@ -78,7 +79,7 @@ async def apply_plan(
         else:
             await _switch(driver, plan, actor, tally)
     finally:
-        await write_result(
+        finished = await write_result(
             driver,
             activity,
             matched=tally.matched,
@@ -92,17 +93,20 @@ async def apply_plan(
         refused=tuple(tally.refused),
         failed=tuple(tally.failed),
         activity_id=activity,
+        finished_at=finished,
         stopped=tally.stopped,
     )
 
 
-async def write_result(driver: Driver, activity: UUID, *, matched: int, done: int, refused: int, failed: int) -> None:
-    """Closes the row of an act; a caller that is cancelled meanwhile waits for it, and is cancelled then."""
+async def write_result(
+    driver: Driver, activity: UUID, *, matched: int, done: int, refused: int, failed: int
+) -> datetime:
+    """Closes the row of an act, and says when. A caller that is cancelled meanwhile is so after it."""
     closing = asyncio.ensure_future(
         driver.close_activity(activity, matched=matched, done=done, refused=refused, failed=failed)
     )
     try:
-        await asyncio.shield(closing)
+        return await asyncio.shield(closing)
     except asyncio.CancelledError:
         await asyncio.wait({closing})
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from ultijobs._queue.activity import ActivityEntry
@@ -44,14 +45,14 @@ async def task_plan(driver: Driver, name: str, jobs: Mapping[str, int], options:
 
 async def apply_task(driver: Driver, plan: Plan, actor: Actor, ask: Ask) -> ActOutcome:
     """Runs the task of a plan; a job that was live already is among the refused."""
-    answers, activity = await _run(driver, actor, plan.target.task or "", ask, plan.options.reason)
+    answers, activity, finished = await _run(driver, actor, plan.target.task or "", ask, plan.options.reason)
     done = tuple(answer.id for answer in answers if not answer.deduped)
     live = tuple(
         Refusal(answer.id, JobDuplicate.code, f"job {answer.id} is live and has the same key")
         for answer in answers
         if answer.deduped
     )
-    return ActOutcome(len(answers), done, live, (), activity)
+    return ActOutcome(len(answers), done, live, (), activity, finished)
 
 
 async def run_task(driver: Driver, actor: Actor, name: str, ask: Ask, *, reason: str | None) -> list[Enqueued]:
@@ -59,7 +60,9 @@ async def run_task(driver: Driver, actor: Actor, name: str, ask: Ask, *, reason:
     return (await _run(driver, actor, name, ask, reason))[0]
 
 
-async def _run(driver: Driver, actor: Actor, name: str, ask: Ask, reason: str | None) -> tuple[list[Enqueued], UUID]:
+async def _run(
+    driver: Driver, actor: Actor, name: str, ask: Ask, reason: str | None
+) -> tuple[list[Enqueued], UUID, datetime]:
     target, options = Target(task=name), PlanOptions(reason=reason)
     entry = ActivityEntry(
         actor=actor.name,
@@ -77,5 +80,7 @@ async def _run(driver: Driver, actor: Actor, name: str, ask: Ask, reason: str | 
         await driver.close_activity(activity, matched=1, done=0, refused=0, failed=1)
         raise
     fresh = sum(not answer.deduped for answer in answers)
-    await driver.close_activity(activity, matched=len(answers), done=fresh, refused=len(answers) - fresh, failed=0)
-    return answers, activity
+    finished = await driver.close_activity(
+        activity, matched=len(answers), done=fresh, refused=len(answers) - fresh, failed=0
+    )
+    return answers, activity, finished

@@ -254,5 +254,7 @@ class ActOutcome:
     refused: tuple[Refusal, ...]
     failed: tuple[Refusal, ...]
     activity_id: UUID
+    finished_at: datetime
+    """When the last of it was applied, by the queue's clock."""
     stopped: bool = False
     """True when the caller stopped it between two batches."""

@@ -167,7 +167,7 @@ def _outbox(stats: Stats) -> list[Stuck]:
             severity=2,
             count=depth.set_aside,
             why="set aside: the queue refused them again and again",
-            since=None,
+            since=depth.oldest_set_aside,
             last=None,
             held_by=None,
             where=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from ultijobs._clock import SYSTEM_CLOCK, Clock
@@ -187,9 +187,9 @@ class MemoryDriver:
         with self._store.lock:
             return _operations.open_activity(self._store, entry)
 
-    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> None:
+    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> datetime:
         with self._store.lock:
-            _operations.close_activity(self._store, id, matched, done, refused, failed)
+            return _operations.close_activity(self._store, id, matched, done, refused, failed)
 
     # -- what workers tell -----------------------------------------------------------------------------
     async def beat(self, beat: WorkerBeat) -> WorkerOrder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from ultijobs._ids import new_id
@@ -113,10 +113,10 @@ def open_activity(store: Store, entry: ActivityEntry) -> UUID:
     return activity_id
 
 
-def close_activity(store: Store, id: UUID, matched: int, done: int, refused: int, failed: int) -> None:
+def close_activity(store: Store, id: UUID, matched: int, done: int, refused: int, failed: int) -> datetime:
     row = store.activity.get(id)
     if row is None:
         raise Invariant(f"there is no activity {id}", fix="close what open_activity answered")
-    store.activity[id] = replace(
-        row, matched=matched, done=done, refused=refused, failed=failed, finished_at=store.now()
-    )
+    now = store.now()
+    store.activity[id] = replace(row, matched=matched, done=done, refused=refused, failed=failed, finished_at=now)
+    return now

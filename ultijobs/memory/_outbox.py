@@ -209,8 +209,9 @@ class MemoryOutbox:
         """As `depth`, for those who read more in the same moment."""
         with self._store.lock:
             staged = list(self._pending())
-            aside = sum(row.state is OutboxState.SET_ASIDE for row in self._rows.values())
-            return OutboxDepth(_count(len(staged), cap), staged[0].staged_at if staged else None, _count(aside, cap))
+            aside = [row.set_aside_at for row in self._rows.values() if row.set_aside_at is not None]
+            oldest = staged[0].staged_at if staged else None
+            return OutboxDepth(_count(len(staged), cap), oldest, _count(len(aside), cap), min(aside, default=None))
 
     async def retry(self, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
         with self._store.lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -43,13 +44,17 @@ async def open_activity(links: Links, sql: Sql, entry: ActivityEntry) -> UUID:
 CLOSE: Final = """\
 update {schema}.x_activity set matched = $2::int, done = $3::int, refused = $4::int, failed = $5::int,
   finished_at = now()
- where id = $1::uuid returning id"""
+ where id = $1::uuid returning finished_at"""
 
 
-async def close_activity(links: Links, sql: Sql, id: UUID, matched: int, done: int, refused: int, failed: int) -> None:
+async def close_activity(
+    links: Links, sql: Sql, id: UUID, matched: int, done: int, refused: int, failed: int
+) -> datetime:
     """See `Driver.close_activity`."""
-    if await links.fetchval(sql(CLOSE), id, matched, done, refused, failed) is None:
+    finished: datetime | None = await links.fetchval(sql(CLOSE), id, matched, done, refused, failed)
+    if finished is None:
         raise Invariant(f"there is no activity {id}", fix="close what open_activity answered")
+    return finished
 
 
 LIST: Final = f"""\

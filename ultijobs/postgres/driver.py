@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from ultijobs._queue.activity import ActivityEntry
@@ -225,8 +225,8 @@ class PostgresDriver:
     async def open_activity(self, entry: ActivityEntry) -> UUID:
         return await activity.open_activity(self._control, self._sql, entry)
 
-    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> None:
-        await activity.close_activity(self._control, self._sql, id, matched, done, refused, failed)
+    async def close_activity(self, id: UUID, *, matched: int, done: int, refused: int, failed: int) -> datetime:
+        return await activity.close_activity(self._control, self._sql, id, matched, done, refused, failed)
 
     # -- what workers tell -----------------------------------------------------------------------------
     async def beat(self, beat: WorkerBeat) -> WorkerOrder:

@@ -57,14 +57,16 @@ select (select count(*) from (select from {schema}.x_outbox o where o.published_
        (select count(*) from (select from {schema}.x_outbox o where o.set_aside_at is not null
                                limit $1::int + 1) a) as set_aside,
        (select o.staged_at from {schema}.x_outbox o where o.published_at is null and o.set_aside_at is null
-         order by o.tx_id, o.position limit 1) as oldest"""
+         order by o.tx_id, o.position limit 1) as oldest,
+       (select min(o.set_aside_at) from {schema}.x_outbox o where o.set_aside_at is not null) as oldest_set_aside"""
 
 
 async def depth(links: Links, sql: Sql, cap: int) -> OutboxDepth:
     """See `OutboxStore.depth`."""
     row = await links.fetchrow(sql(DEPTH), cap)
     assert row is not None, "an aggregate has one row"
-    return OutboxDepth(_count(row["staged"], cap), row["oldest"], _count(row["set_aside"], cap))
+    aside = _count(row["set_aside"], cap)
+    return OutboxDepth(_count(row["staged"], cap), row["oldest"], aside, row["oldest_set_aside"])
 
 
 RETRY: Final = """\

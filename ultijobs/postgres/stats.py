@@ -148,7 +148,8 @@ _OUTBOX: Final = f"""\
        (select count(*) from (select from {{schema}}.x_outbox o where o.set_aside_at is not null
                                limit {_CAP + 1}) a) as set_aside,
        (select o.staged_at from {{schema}}.x_outbox o where o.published_at is null and o.set_aside_at is null
-         order by o.tx_id, o.position limit 1) as oldest_staged"""
+         order by o.tx_id, o.position limit 1) as oldest_staged,
+       (select min(o.set_aside_at) from {{schema}}.x_outbox o where o.set_aside_at is not null) as oldest_set_aside"""
 
 STATS: Final = _STATS.replace("{waiting}", _WAITING).replace("{outbox}", _OUTBOX)
 STATS_OF_TENANT: Final = _STATS.replace("{waiting}", _WAITING_OF_TENANT).replace("{outbox}", "")
@@ -175,7 +176,7 @@ async def stats(links: Links, sql: Sql, queue: str | None, tenant: str | None) -
         JobState.RUNNING.value: Count(sum(q.running for q in queues)),
         JobState.SUSPENDED.value: _sum([q.suspended for q in queues]),
         JobState.DONE.value: done,
-        JobState.FAILED.value: Count(failed, "capped" if stopped_cut else "exact"),
+        JobState.FAILED.value: _capped(failed, cut=stopped_cut),
         JobState.DEAD.value: _sum([q.dead for q in queues], cut=stopped_cut),
         JobState.CANCELLED.value: cancelled,
     }
@@ -193,7 +194,7 @@ def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:
         delayed=_capped(row["delayed"], cut=row["delayed_cut"]),
         running=row["running"],
         suspended=_capped(row["suspended"], cut=row["suspended_cut"]),
-        dead=Count(row["dead"], "capped" if stopped_cut else "exact"),
+        dead=_capped(row["dead"], cut=stopped_cut),
         oldest_ready_ms=row["oldest_ready_ms"],
         capacity=row["capacity"],
         workers=row["workers"],
@@ -206,7 +207,12 @@ def _queue_row(row: Record, *, stopped_cut: bool) -> QueueRow:
 
 def _outbox(row: Record) -> OutboxDepth:
     staged, aside = row["staged"], row["set_aside"]
-    return OutboxDepth(_capped(staged, cut=staged > _CAP), row["oldest_staged"], _capped(aside, cut=aside > _CAP))
+    return OutboxDepth(
+        _capped(staged, cut=staged > _CAP),
+        row["oldest_staged"],
+        _capped(aside, cut=aside > _CAP),
+        row["oldest_set_aside"],
+    )
 
 
 def _history(row: Record, *, whole: bool) -> tuple[Count, Count]:

@@ -167,6 +167,8 @@ async def test_counts_stop_at_their_caps(reading: Any) -> None:
     assert str(by_name["billing"].ready) == "10,000+"
     assert str(by_name["mail"].ready) == f"{READY // 20:,}"
     assert str(by_name["billing"].delayed) == "10,000+"
+    assert str(by_name["billing"].dead) == str(seen.totals["dead"]) == "10,000+"
+    assert str(by_name["mail"].dead) == str(seen.totals["failed"]) == "?"
     assert by_name["billing"].suspended == Count(SUSPENDED)
     assert by_name["mail"].running == RUNNING
     assert seen.totals["done"].kind == "estimate"

@@ -48,7 +48,7 @@ async def test_esc_goes_back_to_the_row_that_led_here() -> None:
         await driver.press("j")
         row = driver.grid.cursor.key
         await driver.press("enter")
-        await driver.sees("WAITING ON", f"queue:{row}")
+        await driver.sees("WAITING ON", f"state:ready,delayed,running,suspended,dead,failed queue:{row}")
         await driver.press("escape")
         await driver.sees("RUN/CAP")
         await driver.until(lambda: driver.grid.cursor.key == row)

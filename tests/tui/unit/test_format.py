@@ -31,7 +31,7 @@ def test_an_exact_age_keeps_its_seconds_below_an_hour() -> None:
     ("value", "wide", "narrow"),
     [
         (Count(812), "812", "812"), (Count(51_201), "51,201", "51.2k"), (Count(10_000, "capped"), "10,000+", "10.0k+"),
-        (Count(2_080_000, "estimate"), "~2.1M", "~2.1M"),
+        (Count(2_080_000, "estimate"), "~2.1M", "~2.1M"), (Count(0, "capped"), "?", "?"), (Count(0), "0", "0"),
     ],
 )  # fmt: skip
 def test_a_count_says_how_far_it_can_be_trusted(value: Count, wide: str, narrow: str) -> None:

@@ -399,13 +399,13 @@ def test_no_part_of_a_command_is_hidden() -> None:
     assert words == command
 
 
-async def test_a_summary_counts_what_was_done_and_says_why_the_rest_was_not() -> None:
+async def test_a_summary_says_when_it_was_applied_to_how_many_and_why_not_to_the_rest() -> None:
     from ultijobs.inspection import ActOutcome  # noqa: PLC0415
 
     refusal = Refusal(data.uid(3), "X_JOB_DUPLICATE", "a live job has the same key")
-    outcome = ActOutcome(3, (data.uid(1), data.uid(2)), (refusal,), (), data.uid(9))
+    outcome = ActOutcome(3, (data.uid(1), data.uid(2)), (refusal,), (), data.uid(9), NOW + timedelta(seconds=44))
     assert summary(await plan(), outcome) == (
-        "✓ 14:16:03 retried 2 · refused 1: X_JOB_DUPLICATE a live job has the same key"
+        "✓ 14:16:47 retried 2 · refused 1: X_JOB_DUPLICATE a live job has the same key"
     )
 
 

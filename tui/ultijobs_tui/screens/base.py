@@ -18,8 +18,6 @@ from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.present.bars import Status, footer_line, lost_lines, replay_line, stale_line, state_line, tabs_line
-from ultijobs_tui.present.filters import of_tenant
-from ultijobs_tui.sheet import Sheet, sheet_of
 from ultijobs_tui.table import Line, Tone
 from ultijobs_tui.widgets.filterbar import FilterBar
 from ultijobs_tui.widgets.grid import Grid
@@ -205,19 +203,6 @@ class CockpitScreen(Screen[None]):
 
     def marks_shown(self) -> int:
         return 0
-
-    def sheet(self) -> Sheet | None:
-        """The list with the cursor, for a file; None before anything was read."""
-        frame, source = self.desk.last_frame, self.desk.source
-        if frame is None or not self.grid.table.columns:
-            return None
-        return sheet_of(
-            self.grid.table,
-            view=self.VIEW,
-            source=source.title,
-            where=" ".join(filter(None, (self.shown_where(), of_tenant(self.desk.tenant)))),
-            as_of=frame.as_of,
-        )
 
     # -- keys ------------------------------------------------------------------------------------------
     def refusal(self, action: KeyAction) -> str | None:

@@ -1,4 +1,4 @@
-"""The window that asks where a list is written to. Nothing that exists is ever written over."""
+"""What a screen shows, for a file, and the window that asks where to write it. Nothing that exists is written over."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from ultijobs_tui.present.filters import of_tenant
+from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.modal import Modal
-from ultijobs_tui.sheet import FORMATS, Sheet, default_name, format_of, render, save
+from ultijobs_tui.sheet import FORMATS, Sheet, default_name, format_of, render, save, sheet_of
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.lines import Lines
 
-__all__ = ["ExportDialog"]
+__all__ = ["ExportDialog", "shown_sheet"]
+
+
+def shown_sheet(screen: CockpitScreen) -> Sheet | None:
+    """The list with the cursor, whole; None before anything was read."""
+    desk, table = screen.desk, screen.grid.table
+    frame = desk.last_frame
+    if frame is None or not table.columns:
+        return None
+    where = " ".join(filter(None, (screen.shown_where(), of_tenant(desk.tenant))))
+    return sheet_of(table, view=screen.VIEW, source=desk.source.title, where=where, as_of=frame.as_of)
 
 
 class ExportDialog(Modal[Path | None]):

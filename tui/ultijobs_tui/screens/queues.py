@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["QueuesScreen"]
 
 _LIVE = "state:ready,delayed,running,suspended"
+_KEPT = f"{_LIVE},dead,failed"
+"""What still is somebody's business; an operator who asks for history as well takes the word away."""
 
 
 class QueuesScreen(ListScreen[QueueRow | Tally]):
@@ -107,7 +109,7 @@ class QueuesScreen(ListScreen[QueueRow | Tally]):
     def handlers(self) -> Mapping[str, Callable[[], None]]:
         return {
             **super().handlers(),
-            "open": lambda: self._jobs_of("jobs", "queue:{}"),
+            "open": lambda: self._jobs_of("jobs", f"{_KEPT} queue:{{}}"),
             "group": self._group,
             "dead_of_queue": lambda: self._jobs_of("dead", "state:dead,failed queue:{}"),
             "pause": lambda: self._act(Action.PAUSE),
