@@ -39,7 +39,7 @@ async def prune(
     Workers do the same on their own, once a minute. The retention is that of the application given by --app; without
     one, the longest that any application of the schema declared last; else the defaults. A longer retention of
     another application is always respected. Live jobs, the ledger of backfills and outbox rows that were set aside
-    are never removed. On a terminal it asks for confirmation.
+    are never removed. On a terminal it asks for confirmation; elsewhere it goes ahead, as workers do.
 
     $ ultijobs prune --dry-run
     $ ultijobs prune --app shop.main:app --yes --reason "disk is full"
