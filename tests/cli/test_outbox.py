@@ -14,12 +14,12 @@ from ultijobs._queue.outbox import Published, Unsent
 from ultijobs._queue.records import NewJob
 
 
-def staged(seeds: Seeds, *names: str) -> list[UUID]:
+def staged(seeds: Seeds, *names: str, tenant: str | None = None) -> list[UUID]:
     """Rows of one transaction."""
 
     async def put() -> list[UUID]:
         async with seeds.driver.transaction() as tx:
-            given = [NewJob(id=new_id(), name=name, input="{}") for name in names]
+            given = [NewJob(id=new_id(), name=name, input="{}", tenant_id=tenant) for name in names]
             return [row.id for row in await seeds.driver.outbox.stage(given, tx=tx)]
 
     return asyncio.run(put())
@@ -63,6 +63,12 @@ def test_ls_takes_a_state_and_a_page(queue: Cli, rows: dict[str, UUID]) -> None:
     assert [row["name"] for row in second["rows"]] == ["bad"]
     assert second["next"] is None
     assert queue("outbox", "ls", "--state", "odd").code == 2
+
+
+def test_a_tenant_that_is_known_nowhere_is_told_and_one_without_such_rows_is_not(queue: Cli, seeds: Seeds) -> None:
+    staged(seeds, "sent", tenant="acme")
+    assert "no job of a tenant 'acne' is known" in queue("outbox", "ls", "--tenant", "acne").err
+    assert "is known" not in queue("outbox", "ls", "--tenant", "acme", "--state", "set-aside").err
 
 
 def test_retry_stages_a_row_again_with_those_behind_it_and_answers_as_retry_does(

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import get_close_matches
 from uuid import UUID
 
 from tests.tui import data
@@ -142,7 +143,13 @@ class FakeSource:
         raise JobUnknown(f"there is no job {ref!r}")
 
     async def unheard(self, where: Where) -> list[Unheard]:
-        return [] if where.tenant in self.tenants else [Unheard(Field.TENANT, where.tenant or "", self.tenants)]
+        if where.tenant is not None:
+            return [] if where.tenant in self.tenants else [Unheard(Field.TENANT, where.tenant, self.tenants)]
+        names = [row.queue for row in self.queues]
+        asked = where.values(Field.QUEUE) or ()
+        return [
+            Unheard(Field.QUEUE, name, tuple(get_close_matches(name, names))) for name in asked if name not in names
+        ]
 
     async def input(self, id: UUID) -> str | None:
         return '{"invoice": "inv_8001", "card": "•••", "amount": 4200}'

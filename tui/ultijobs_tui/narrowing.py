@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ultijobs.errors import UltijobsError
 from ultijobs.inspection import Where
 from ultijobs_tui.screens.ask import AskDialog
 from ultijobs_tui.screens.base import CockpitScreen
+from ultijobs_tui.strangers import strangers
 from ultijobs_tui.table import Tone
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["narrow_by_key", "narrow_to", "tell_if_unknown"]
 
 _TITLE: Final = "TENANT for every screen"
-_WITHIN: Final = 2.0
-"""Seconds after which nobody waits for the answer whether a tenant is known."""
 
 
 def narrow_by_key(app: Cockpit) -> None:
@@ -66,9 +63,4 @@ def _ask(app: Cockpit, told: str, before: str = "", doubt: str = "") -> None:
 
 async def _unknown(app: Cockpit, name: str) -> str:
     """What to say of a tenant that nothing is known under; nothing where that cannot be found out."""
-    try:
-        async with asyncio.timeout(_WITHIN):
-            found = await app.source.unheard(Where((), name))
-    except (UltijobsError, TimeoutError):
-        return ""
-    return str(found[0]) if found else ""
+    return "".join((await strangers(app.source, Where((), name)))[:1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
@@ -18,6 +19,7 @@ from ultijobs.inspection import (
     Plan,
     PlanOptions,
     Refusal,
+    Where,
 )
 from ultijobs_cli import options, wording
 from ultijobs_cli.acts import Unknown, refused_rows
@@ -70,7 +72,7 @@ async def ls(
                     "oldest_staged_at": depth.oldest,
                 },
                 blocks=[_table(page.rows, now)],
-                hints=[f"more: --after {page.next}"] if page.next else [],
+                hints=[f"more: --after {page.next}"] if page.next else await _strangers(api, tenant, page.rows),
                 rows="rows",
             )
 
@@ -173,6 +175,14 @@ async def _rows(
         page = await api.outbox(states, tenant=tenant, after=page.next, limit=min(limit - len(rows), _PAGE))
         rows.extend(page.rows)
     return OutboxPage(rows, page.next)
+
+
+async def _strangers(api: Inspector, tenant: str | None, rows: Sequence[OutboxRow]) -> list[str]:
+    """Says of an empty list that its tenant is known nowhere: not in the outbox, and not in the queue beside it."""
+    if rows or tenant is None or (await api.outbox(tenant=tenant, limit=1)).rows:
+        return []
+    unheard = await api.unheard(Where((), tenant))
+    return [f"the outbox has no row of tenant {tenant[:100]!r}; {each}" for each in unheard]
 
 
 def _table(rows: list[OutboxRow], now: datetime) -> Block:

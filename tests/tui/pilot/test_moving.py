@@ -116,6 +116,17 @@ async def test_an_empty_list_repeats_the_filter() -> None:
         await driver.sees("No job matches state:ready queue:nowhere")
 
 
+async def test_a_filter_that_names_what_is_known_nowhere_says_so_and_what_is_spelled_like_it() -> None:
+    source = FakeSource(page=JobPage([], None, data.NOW))
+    async with driving(source) as driver:
+        await driver.press("3", "slash", *"queue:biling", "enter")
+        await driver.sees("No job matches queue:biling", "no queue is called 'biling'; there is billing")
+        await driver.press("slash", *" state:dead", "enter")
+        await driver.sees("No job matches queue:biling state:dead", "no queue is called 'biling'")
+        await driver.press("escape", "escape")
+        await driver.until(lambda: "no queue is called" not in driver.text)
+
+
 async def test_a_deep_link_opens_the_job() -> None:
     async with driving(settings=Settings(job=data.uid(1).hex[-8:])) as driver:
         await driver.sees("charge_invoice", "recorded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ultijobs.errors import FilterInvalid
@@ -34,10 +35,12 @@ def quoted(value: str) -> str:
     return format_where(Where((Term(Field.KEY, Op.IS, (value,)),))).removeprefix("key:")
 
 
-def empty_jobs(where: str) -> tuple[Line, ...]:
+def empty_jobs(where: str, strangers: Sequence[str] = ()) -> tuple[Line, ...]:
+    """Why there is nothing to list; `strangers` tells of the names that nothing is known under."""
     if not where:
         return (line("No jobs yet. A job appears here when it is enqueued."),)
     return (
         line("No job matches ", Span(where, Tone.ACCENT), "."),
+        *(line(Span(told, Tone.WARN)) for told in strangers),
         line(Span("/", Tone.KEY), " change the filter   ", Span("esc", Tone.KEY), " leave it"),
     )

@@ -20,6 +20,7 @@ from ultijobs_tui.present.jobs import SORT_WORDS, job_table
 from ultijobs_tui.screens.bindings import bindings_of
 from ultijobs_tui.screens.marks import Marks
 from ultijobs_tui.screens.paged import Turning
+from ultijobs_tui.strangers import strangers
 from ultijobs_tui.table import Line, Span, Tone, line
 from ultijobs_tui.widgets.grid import Grid
 
@@ -39,6 +40,8 @@ class JobsScreen(Turning):
         self._frame: Frame | None = None
         self._before: list[JobRow] = []
         self._wanted: str | None = None
+        self._strangers: tuple[str, ...] | None = None
+        """Of the filter as it is; None before they were looked for."""
         self.marks = Marks()
 
     def needs(self) -> Needs:
@@ -95,11 +98,22 @@ class JobsScreen(Turning):
             self._before = page.rows if page is not None else []
             self.marks.seen(self._before)
         grid = self.query_one(Grid)
-        grid.set_table(job_table(frame, self.desk.look(), gone=gone, empty=empty_jobs(self._where)))
+        empty = empty_jobs(self._where, self._strangers or ())
+        grid.set_table(job_table(frame, self.desk.look(), gone=gone, empty=empty))
         grid.set_marks(self.marks.keys)
         if fresh and page is not None and self._wanted is not None:
             grid.go(self._wanted)
             self._wanted = None
+        nothing = page is not None and not page.rows and page.next is None and self.pages.number == 1
+        if nothing and self._strangers is None:
+            self._strangers = ()
+            self.run_worker(self._look_for_strangers(self._where), exit_on_error=False)
+
+    async def _look_for_strangers(self, where: str) -> None:
+        told = await strangers(self.desk.source, parse_where(where))
+        if told and where == self._where:
+            self._strangers = told
+            self.receive(self._frame)
 
     def _gone(self, frame: Frame) -> list[tuple[int, JobRow]]:
         """Rows that left from between rows that stayed: those did not scroll away, they no longer match."""
@@ -132,6 +146,7 @@ class JobsScreen(Turning):
         if where == self._where and self._frame is not None and self.pages.after is None:
             return
         self._where = where
+        self._strangers = None
         self.restart()
 
     def _next_sort(self) -> None:
