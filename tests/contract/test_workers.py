@@ -60,6 +60,7 @@ async def test_a_worker_is_shown_as_it_told(harness: Harness) -> None:
         settled_ago_ms=500,
         counters={"done": 7, "lost": 1},
         listening=False,
+        lease_ms=20_000,
     )
     assert await harness.driver.beat(told) is WorkerOrder.NONE
     (seen,) = await harness.driver.inspect.workers()
@@ -70,6 +71,7 @@ async def test_a_worker_is_shown_as_it_told(harness: Harness) -> None:
     assert (seen.started_at, seen.heartbeat_at) == (now, now + 10 * SECOND)
     assert (seen.claimed_at, seen.settled_at) == (now + 8.5 * SECOND, now + 9.5 * SECOND)
     assert (dict(seen.counters), seen.listening, seen.state) == ({"done": 7, "lost": 1}, False, "healthy")
+    assert seen.lease_ms == 20_000
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,8 @@ class WorkerRow:
     limited: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tenants at a limit of this process: milliseconds from the heartbeat on, 0 until a job of theirs ends."""
     stopped_at: datetime | None = None
+    lease_ms: int = 30_000
+    """For how long its claims hold, from each renewal on."""
 
     @property
     def ended(self) -> bool:

@@ -146,6 +146,7 @@ def worker_row(worker: Worker, now: datetime) -> WorkerRow:
         counters=dict(beat.counters),
         full_queues=beat.full_queues,
         limited=dict(beat.limited),
+        lease_ms=beat.lease_ms,
     )
 
 

@@ -94,7 +94,7 @@ select w.worker_id, w.instance, w.host, w.pid, w.version, w.code_version, w.envi
        w.queues, w.names, w.concurrency, w.running, w.free_slots, w.started_at, w.heartbeat_at, w.claimed_at,
          w.settled_at, w.stopped_at,
        w.loop_lag_ms, w.rss_bytes, w.listening, w.counters::text as counters, w.full_queues,
-       w.limited::text as limited
+       w.limited::text as limited, w.lease_ms
   from {{schema}}.x_workers w order by w.heartbeat_at desc limit {_SHOWN}"""
 
 

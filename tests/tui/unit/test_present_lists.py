@@ -19,7 +19,7 @@ from ultijobs_tui.present.activity import activity_table, activity_text
 from ultijobs_tui.present.backfills import backfill_panel, backfill_table, share_of, state_word
 from ultijobs_tui.present.database import database_table, facts_of
 from ultijobs_tui.present.finding import exactly, holds
-from ultijobs_tui.present.leases import lease_panel, lease_table, leases_summary
+from ultijobs_tui.present.leases import lease_panel, lease_table, leases_summary, step_words
 from ultijobs_tui.present.outbox import blocker_line, outbox_summary, outbox_table
 from ultijobs_tui.present.tasks import slot_table, task_table, tasks_summary, upcoming_text
 from ultijobs_tui.present.worker import worker_panel
@@ -93,6 +93,14 @@ def test_a_lease_that_has_ended_says_what_becomes_of_its_job() -> None:
     asked = frame(LEASES)
     assert "runs again as soon as" in said(*lease_panel(data.leases()[0], asked, LOOK))
     assert "this was the last attempt" in said(*lease_panel(data.leases()[1], asked, LOOK))
+
+
+def test_the_step_of_a_claim_that_was_not_renewed_is_not_told_yet() -> None:
+    steps = {row.key: row.cells[2].text for row in lease_table(frame(LEASES), LOOK).rows}
+    new, renewed, step = (data.leases()[n] for n in (6, 4, 7))
+    assert [steps[str(lease.id)] for lease in (new, renewed, step)] == ["not told yet", "–", "welcome"]
+    assert step_words(new, data.workers()[0], short=True) == "not yet"
+    assert "step not told yet" in said(*lease_panel(new, frame(LEASES), LOOK))
 
 
 def test_the_leases_are_counted_with_those_that_nobody_holds_any_more() -> None:

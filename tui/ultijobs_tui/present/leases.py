@@ -13,7 +13,7 @@ from ultijobs_tui.present.finding import holds, nothing_found, unread
 from ultijobs_tui.present.jobs import progress_words
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line, rule
 
-__all__ = ["LEASE_SORTS", "holder_of", "lease_panel", "lease_table", "leases_summary"]
+__all__ = ["LEASE_SORTS", "holder_of", "lease_panel", "lease_table", "leases_summary", "step_words"]
 
 LEASE_SORTS: Final = ("lease left", "running", "worker", "job")
 _BAR: Final = 9
@@ -75,7 +75,7 @@ def _row(lease: LeaseRow, worker: WorkerRow | None, look: Look, whole: float) ->
         (
             cell(fmt.short_id(lease.id), Tone.MUTED),
             cell(lease.name, Tone.STRONG),
-            cell(lease.running_step or fmt.NEVER),
+            cell(step_words(lease, worker, short=not look.wide)),
             cell(lease.worker_id or fmt.NEVER, Tone.BAD if worker is not None and worker.ended else None),
             cell(look.since(lease.started_at, exact=True)),
             cell(look.since(worker.heartbeat_at) if worker is not None else fmt.NEVER, Tone.MUTED),
@@ -85,6 +85,18 @@ def _row(lease: LeaseRow, worker: WorkerRow | None, look: Look, whole: float) ->
             note,
         ),
     )
+
+
+def step_words(lease: LeaseRow, worker: WorkerRow | None, *, short: bool = False) -> str:
+    """The step that it is in. A worker tells it with its renewals, so that of a new claim it is not known."""
+    if lease.running_step is not None:
+        return lease.running_step
+    if worker is None or lease.started_at is None:
+        return fmt.NEVER
+    renewed = fmt.ms_between(lease.started_at, lease.lease_until) > worker.lease_ms
+    if renewed:
+        return fmt.NEVER
+    return "not yet" if short else "not told yet"
 
 
 def _left(lease: LeaseRow, look: Look, whole: float) -> Cell:
@@ -155,7 +167,7 @@ def lease_panel(lease: LeaseRow | None, frame: Frame | None, look: Look) -> list
             Span(" started ", Tone.MUTED), fmt.clock(lease.started_at, now=look.now),
             Span("   attempt ", Tone.MUTED), f"{lease.attempt} of {lease.max_attempts}",
             Span("   claim ", Tone.MUTED), f"{lease.lease_no}",
-            Span("   step ", Tone.MUTED), lease.running_step or fmt.NEVER,
+            Span("   step ", Tone.MUTED), step_words(lease, worker),
             Span("   progress ", Tone.MUTED), progress_words(lease.progress) or fmt.NEVER,
         ),
         line(Span(" holder ", Tone.MUTED), *_holder(lease, worker, look)),
