@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from ultijobs_cli import options
@@ -11,8 +12,8 @@ from ultijobs_cli import options
 __all__ = ["json_text"]
 
 
-def json_text(flag: str, given: str, example: str) -> str:
-    """The text that `given` means, which is JSON. Raises `CliBadFlag`."""
+def json_text(flag: str, given: str, example: Callable[[], str]) -> str:
+    """The text that `given` means, which is JSON. Raises `CliBadFlag`, with the example of what to write."""
     try:
         if given == "-":
             given = sys.stdin.read()
@@ -24,7 +25,7 @@ def json_text(flag: str, given: str, example: str) -> str:
             flag, f"{given[1:]} cannot be read: {error.strerror}", "give the path of a JSON file"
         ) from error
     except RecursionError as error:
-        raise options.bad(flag, "is nested too deep", f"write {flag} {example}") from error
+        raise options.bad(flag, "is nested too deep", f"write {flag} {example()}") from error
     except ValueError as error:
-        raise options.bad(flag, f"is not JSON: {error}", f"write {flag} {example}") from error
+        raise options.bad(flag, f"is not JSON: {error}", f"write {flag} {example()}") from error
     return given

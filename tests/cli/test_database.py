@@ -86,6 +86,7 @@ def test_an_enqueue_without_the_input_that_its_job_takes_asks_for_it(tmp_path: P
     done = Shop(tmp_path, pg_url).run("jobs", "enqueue", "ship")
     assert done.code == 2
     assert "--input: is missing, and job ship takes one" in done.err
+    assert "fix: write --input '{" in done.err
 
 
 def test_without_tables_every_command_names_both_versions_and_the_way_out(tmp_path: Path, empty_pg_url: str) -> None:

@@ -74,7 +74,7 @@ async def publish(
     $ ultijobs events publish org.approved --key o-1
     $ ultijobs events publish org.approved --key o-1 --payload '{"by": "ann"}' --reason "approved by phone"
     """
-    value = json.loads(json_text("--payload", payload, """'{"by": "ann"}'"""))
+    value = json.loads(json_text("--payload", payload, lambda: """'{"by": "ann"}'"""))
     lifetime = options.span_of("--ttl", ttl)
     async with inspector(call, actor=actor) as api:
         published = await api.publish(name, value, key=key, ttl=lifetime, reason=reason)

@@ -13,6 +13,7 @@ from ultijobs_cli import options, wording
 from ultijobs_cli.command import Invocation
 from ultijobs_cli.completing import job_names
 from ultijobs_cli.connect import within_reach
+from ultijobs_cli.inputs import example_of
 from ultijobs_cli.jsonform import columns
 from ultijobs_cli.jsontext import json_text
 from ultijobs_cli.loading import load_app
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from ultijobs import App, JobHandle
 
 __all__ = ["enqueue"]
-
-_EXAMPLE = """'{"org_id": "o-1"}'"""
 
 
 async def enqueue(
@@ -61,7 +60,6 @@ async def enqueue(
     """
     from ultijobs import Actor  # noqa: PLC0415 - the commands that read do without pydantic
 
-    text = json_text("--input", "null" if input is None else input, _EXAMPLE)
     wishes: dict[str, Any] = {
         "delay": options.span_of("--delay", delay),
         "run_at": options.instant_of("--run-at", run_at),
@@ -74,12 +72,15 @@ async def enqueue(
         raise options.bad("--run-at", "cannot be combined with --delay", "give one of them")
     app = load_app(call)
     handle = _handle(app, name)
+    text = json_text("--input", "null" if input is None else input, lambda: example_of(handle))
     try:
         validated = handle.validate(text)
     except ValidationFailed as error:
         if input is not None:
             raise
-        raise options.bad("--input", f"is missing, and job {name} takes one", f"write --input {_EXAMPLE}") from error
+        raise options.bad(
+            "--input", f"is missing, and job {name} takes one", f"write --input {example_of(handle)}"
+        ) from error
     async with within_reach(app.driver.url):
         await app.open("cli")
     try:

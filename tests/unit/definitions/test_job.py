@@ -232,6 +232,12 @@ def test_a_model_that_the_annotation_contradicts_is_refused():
         declared(other)
 
 
+def test_an_annotation_of_any_contradicts_no_model():
+    def anything(input: Any): ...
+
+    assert declared(anything).validate('{"id": 1}') == Order(id=1)
+
+
 def test_a_type_that_pydantic_cannot_validate_is_refused_at_declaration():
     class Opaque:
         pass
