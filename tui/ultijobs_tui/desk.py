@@ -49,6 +49,8 @@ class Place:
     where: str | None = None
     key: str | None = None
     job: UUID | None = None
+    below: str | None = None
+    """Of a screen of two lists: the row of the lower one, when the operator is in that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from ultijobs.inspection import inert
 from ultijobs_tui.table import Line, Span, Table
 
-__all__ = ["ASCII", "clean", "fit", "line_text", "spread", "table_text"]
+__all__ = ["ASCII", "clean", "fit", "folded", "line_text", "spread", "table_text"]
 
 ASCII: Final = str.maketrans(
     {
@@ -20,6 +22,8 @@ ASCII: Final = str.maketrans(
         "◀": "<", "┄": "-", "−": "-",
     }
 )  # fmt: skip
+
+_WORDS: Final = re.compile(r"\S+\s*|\s+")
 
 
 def clean(text: str) -> str:
@@ -60,6 +64,38 @@ def spread(line: Line, width: int) -> list[Span]:
     return [*left, *fill, *right]
 
 
+def folded(row: Line, width: int, indent: int = 1, *, most: int | None = None) -> list[Line]:
+    """`row` over as many lines as its left part needs, broken at blanks; those after the first begin `indent` cells in.
+
+    Its right part stays on the first line. What does not fit into `most` lines is cut from the last one, with `…`.
+    """
+    taken = sum(cell_len(clean(span.text)) for span in row.right)
+    room = width - taken - (1 if taken else 0)
+    if sum(cell_len(clean(span.text)) for span in row.left) <= room:
+        return [row]
+    lines: list[list[Span]] = [[]]
+    used, margin = 0, " " * indent
+    for span, word in _words(row.left, max(1, width - indent)):
+        size = cell_len(word.rstrip())
+        if used > indent and used + size > room and (most is None or len(lines) < most):
+            lines[-1][-1] = replace(lines[-1][-1], text=lines[-1][-1].text.rstrip())
+            lines.append([Span(margin)])
+            used, room = indent, width
+        lines[-1].append(Span(word, span.tone, span.press))
+        used += cell_len(word)
+    lines[-1][-1] = replace(lines[-1][-1], text=lines[-1][-1].text.rstrip())
+    first, *rest = lines
+    return [Line(tuple(first), row.right, row.fill, row.fill_tone), *(Line(tuple(more)) for more in rest)]
+
+
+def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[Span, str]]:
+    """Each word with the blanks behind it; one that is longer than a line in pieces."""
+    for span in spans:
+        for word in _WORDS.findall(clean(span.text)):
+            for piece in [word] if cell_len(word.rstrip()) <= room else chop_cells(word, room):
+                yield span, piece
+
+
 def _cut(spans: Sequence[Span], room: int) -> list[Span]:
     kept: list[Span] = []
     for span in spans:
@@ -82,7 +118,7 @@ def line_text(line: Line, width: int) -> str:
 def table_text(table: Table, width: int) -> list[str]:
     """A table as plain lines, its head first; what it says when it is empty instead of rows."""
     if not table.rows:
-        return [line_text(line, width) for line in table.empty]
+        return [line_text(part, width) for line in table.empty for part in folded(line, width, 0)]
     layout = table.layout(width)
     head = " ".join(fit(table.columns[index].title, size, align=table.columns[index].align) for index, size in layout)
     body = [

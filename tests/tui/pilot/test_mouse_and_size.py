@@ -99,6 +99,15 @@ async def test_leaving_while_an_act_is_applied_asks_once() -> None:
         await driver.until(lambda: not driver.app.is_running)
 
 
+async def test_a_dialog_that_names_many_jobs_still_says_what_enter_does() -> None:
+    async with driving(size=(80, 24)) as driver:
+        await driver.press("3")
+        await driver.until(lambda: driver.grid.table.rows)
+        await driver.press("a", "X")
+        await driver.dialog()
+        await driver.sees("enter Keep", "Y copies all of it")
+
+
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_a_long_list_leaves_the_footer_in_sight(size: tuple[int, int]) -> None:
     many = range(100)

@@ -39,6 +39,9 @@ async def test_from_a_cause_to_its_jobs_to_a_run_and_back() -> None:
         await driver.sees("✗ failed", "3 recorded")
         await driver.press("escape")
         await driver.sees("jobs of 7f3a")
+        await driver.until(lambda: driver.grid.id == "cause-jobs")
+        await driver.press("escape")
+        await driver.until(lambda: driver.grid.id == "causes")
 
 
 async def test_esc_goes_back_to_the_row_that_led_here() -> None:

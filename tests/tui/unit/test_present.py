@@ -155,6 +155,16 @@ def test_a_panel_says_what_became_of_those_retried(retried: int, died: int, reas
     assert words in said(cause_panel(cause, History(), LOOK))
 
 
+def test_an_error_that_the_title_of_a_panel_has_no_room_for_is_told_whole_below_it() -> None:
+    error = (
+        "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 11 (char 10) (not retried: " * 2
+    )
+    cause = replace(data.causes()[0], error=error)
+    text = said(cause_panel(cause, History(), LOOK))
+    assert error.strip() in " ".join(text.split())
+    assert len(cause_panel(cause, History(), LOOK)) == len(cause_panel(data.causes()[0], History(), LOOK)) + 2
+
+
 # -- queues --------------------------------------------------------------------------------------------
 def test_a_cause_shows_how_fast_it_grows() -> None:
     history, cause = History(), data.causes()[0]
@@ -384,6 +394,15 @@ async def test_a_warning_is_shown_whole_on_a_narrow_screen() -> None:
     lines = said(plan_lines(warned, 44)).splitlines()
     [first] = [at for at, text in enumerate(lines) if text.startswith(" ! ")]
     assert lines[first].removeprefix(" ! ") + " " + lines[first + 1].strip() == warned.warnings[0]
+
+
+async def test_a_plan_that_is_longer_than_its_dialog_gives_up_lines_of_its_command_alone() -> None:
+    ids = tuple(data.uid(n) for n in range(20))
+    marked = replace(await plan(), equivalent=f"ultijobs jobs retry {' '.join(map(str, ids))}")
+    whole, short = plan_lines(marked, 76), plan_lines(marked, 76, 12)
+    assert len(short) == 12 < len(whole)
+    assert short[:11] == whole[:11]
+    assert "… Y copies all of it" in said(short)
 
 
 async def test_pace_is_told_when_there_is_more_than_one_batch() -> None:

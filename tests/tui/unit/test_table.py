@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ultijobs_tui.paint import fit, line_text, table_text
-from ultijobs_tui.table import Cell, Column, Row, Table, line
+from ultijobs_tui.paint import fit, folded, line_text, table_text
+from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, line
 
 COLUMNS = (
     Column("ID", 4),
@@ -71,3 +71,32 @@ def test_a_line_cuts_its_left_part_before_its_right_one() -> None:
 def test_an_empty_table_says_what_it_has_to_say() -> None:
     assert table_text(table(), 40) == ["nothing"]
     assert table_text(table("ab"), 24)[0].split() == ["ID", "NAME", "TEXT"]
+
+
+def plain(lines: list[Line], width: int) -> list[str]:
+    return [line_text(each, width) for each in lines]
+
+
+def test_a_line_that_does_not_fit_goes_on_below_what_it_is_about() -> None:
+    row = line(" where    ", Span("state:dead queue:billing tenant:acme", Tone.ACCENT), right=(Span("12"),))
+    assert plain(folded(row, 30, 10), 30) == [
+        " where    state:dead        12",
+        "          queue:billing",
+        "          tenant:acme",
+    ]
+    assert folded(row, 80, 10) == [row]
+
+
+@given(st.lists(st.text("ab\u6f22 ", min_size=1, max_size=30), max_size=6), st.integers(4, 30))
+def test_nothing_of_a_folded_line_is_cut(texts: list[str], width: int) -> None:
+    parts = folded(line(*texts), width, 1)
+    assert "".join(plain(parts, width)).replace(" ", "") == "".join(texts).replace(" ", "")
+
+
+def test_what_is_left_after_the_last_line_that_may_be_is_cut_with_a_mark() -> None:
+    assert plain(folded(line("one two three four"), 6, 0, most=2), 6) == ["one", "two t…"]
+
+
+def test_what_an_empty_table_says_is_said_whole() -> None:
+    told = Table(COLUMNS, (), (line("Nobody has acted yet."),))
+    assert table_text(told, 12) == ["Nobody has", "acted yet."]

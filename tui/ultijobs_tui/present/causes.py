@@ -10,12 +10,15 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
+from ultijobs_tui.paint import folded
 from ultijobs_tui.present.filters import quoted
 from ultijobs_tui.table import Column, Line, Row, Span, Table, Tone, cell, line, rule
 
 __all__ = ["cause_key", "cause_panel", "cause_table", "cause_where"]
 
 _RATES: Final = 8
+_ERROR_ROWS: Final = 2
+"""For an error that the title has no room for."""
 
 
 def cause_key(cause: Cause) -> str:
@@ -84,8 +87,11 @@ def _row(cause: Cause, look: Look) -> Row:
 def cause_panel(cause: Cause, history: History, look: Look) -> list[Line]:
     """First and last, whom it hits, where it fails, what became of those retried, and what to press."""
     tenants = f" · {cause.tenants} tenant{'' if cause.tenants == 1 else 's'}" if cause.tenants else ""
-    title = f"{short_fingerprint(cause)}  {first_line(cause.error) or cause.error_code or 'no error recorded'}"
-    lines = [rule(title, f"{fmt.count(cause.count)}{tenants}")]
+    name, error = short_fingerprint(cause), first_line(cause.error) or cause.error_code or "no error recorded"
+    hit = f"{fmt.count(cause.count)}{tenants}"
+    lines = [rule(f"{name}  {error}", hit)]
+    if len(folded(lines[0], look.width)) > 1:
+        lines = [rule(name, hit), *folded(line(" ", Span(error, Tone.STRONG)), look.width, most=_ERROR_ROWS)]
     lines.append(
         line(
             Span(" first ", Tone.MUTED), fmt.clock(cause.first_at, now=look.now),

@@ -10,8 +10,10 @@ from ultijobs_tui.actions import ACTIONS, VIEWS, KeyAction, all_keys
 from ultijobs_tui.keymap import DEFAULT, Keymap
 from ultijobs_tui.table import Line, Span, Tone, line
 
-__all__ = ["Section", "help_lines", "help_sections", "keys_markdown", "sought"]
+__all__ = ["EXPLAINED_AT", "Section", "help_lines", "help_sections", "keys_markdown", "sought"]
 
+EXPLAINED_AT: Final = 31
+"""Letters of a line in front of what it says."""
 _GROUPS: Final = {
     "act": "acts: each shows a plan first",
     "list": "the list",

@@ -9,6 +9,7 @@ from ultijobs_tui import format as fmt
 from ultijobs_tui.frame import Frame
 from ultijobs_tui.history import History
 from ultijobs_tui.look import Look
+from ultijobs_tui.paint import folded
 from ultijobs_tui.present.causes import cause_panel, first_line, short_fingerprint
 from ultijobs_tui.table import Cell, Column, Line, Row, Span, Table, Tone, cell, line, rule
 
@@ -211,7 +212,7 @@ def stuck_panel(stuck: Stuck | None, overview: Overview | None, history: History
     elif stuck.kind is StuckKind.LEASE and not overview.workers:
         press.append(Span("   none is running: ultijobs worker", Tone.WARN))
     lines.append(line(*press))
-    return lines
+    return [part for each in lines for part in folded(each, look.width, most=2)]
 
 
 def queue_facts(queue: QueueRow, look: Look) -> list[Line]:

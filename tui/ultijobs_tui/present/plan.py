@@ -8,11 +8,13 @@ from typing import Final
 
 from ultijobs.inspection import Action, Count, Plan
 from ultijobs_tui import format as fmt
+from ultijobs_tui.paint import folded
 from ultijobs_tui.present.aims import LABEL, aim_lines, fact
 from ultijobs_tui.table import Line, Span, Tone, line
 
 __all__ = ["command_lines", "confirm_word", "plan_lines", "takes_reason"]
 
+_FACT_ROWS: Final = 3
 _FREELY: Final = 20
 """Up to here a plan of something that can be done again is confirmed without typing."""
 
@@ -33,18 +35,23 @@ def takes_reason(plan: Plan) -> bool:
     return plan.action not in {Action.RESUME, Action.RESUME_WORKER}
 
 
-def plan_lines(plan: Plan, width: int) -> list[Line]:
+def plan_lines(plan: Plan, width: int, most: int | None = None) -> list[Line]:
+    """All of it; of a command that does not fit into `most` lines, as much as does, and the key that copies it."""
     lines = aim_lines(plan)
     if plan.refused and plan.forecast is None:
         lines.append(fact("refused", _refusals(plan), Tone.WARN))
     if plan.action is Action.RETRY and (plan.reruns or plan.replays):
         lines.append(fact("runs again", ", ".join(plan.reruns) or "what comes after the stored steps"))
         lines.append(fact("replays", ", ".join(plan.replays) or "nothing: no stored step is kept"))
+    lines = [part for each in lines for part in folded(each, width, LABEL + 2, most=_FACT_ROWS)]
     for warning in plan.warnings:
         lines += _warning(warning, width)
     if plan.options.pause and plan.matched.value > plan.options.batch:
         lines.append(fact("pace", _pace(plan.matched, plan.options.batch, plan.options.pause)))
-    return [*lines, *command_lines(plan.equivalent, width)]
+    command = command_lines(plan.equivalent, width)
+    if most is not None and len(lines) + len(command) > most:
+        command = [*command[: max(1, most - len(lines) - 1)], fact("", "… Y copies all of it", Tone.MUTED)]
+    return [*lines, *command]
 
 
 def command_lines(command: str, width: int, *, label: str = "same as") -> list[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID
 
 from textual.widget import Widget
 
@@ -39,6 +40,7 @@ class DeadScreen(CockpitScreen):
         self._frame: Frame | None = None
         self._causes: list[Cause] = []
         self._wanted: str | None = None
+        self._wanted_job: str | None = None
         self._by: Field | None = None
         self._tallies: list[Tally] = []
 
@@ -56,17 +58,18 @@ class DeadScreen(CockpitScreen):
         yield Grid(id="cause-jobs")
 
     def arrive(self, place: Place) -> None:
-        self._wanted = place.key
+        self._wanted, self._wanted_job = place.key, place.below
         where = place.where or DEAD
         if where != self._where:
             self._where = where
             self._grid.forget()
-        self._grid.focus()
+        (self._grid if place.below is None else self._jobs).focus()
         if self._frame is not None:
             self._go_wanted()
 
     def place(self) -> Place:
-        return Place("dead", where=self._where, key=self._grid.cursor.key)
+        below = self._jobs.cursor.key if self._on_jobs else None
+        return Place("dead", where=self._where, key=self._grid.cursor.key, below=below)
 
     def tenant_here(self) -> str | None:
         job, one = self._job(), self._tally()
@@ -122,6 +125,9 @@ class DeadScreen(CockpitScreen):
         where, cause = self._group_where(), self._cause()
         if where is not None and where == before:
             self._jobs.set_table(dead_job_table(frame, look, step=cause.step if cause else None))
+            if self._wanted_job is not None and frame.page is not None:
+                self._jobs.go(self._wanted_job)
+                self._wanted_job = None
         elif where is None:
             self._jobs.set_table(Table((), ()))
         self._panel()
@@ -225,8 +231,8 @@ class DeadScreen(CockpitScreen):
             "move.pane": self._other_pane,
             "canary": lambda: self._retry(canary=True),
             "retry": lambda: self._retry(canary=False),
-            "why": self._why,
-            "pager": self._pager,
+            "why": lambda: self._of_one(self.desk.show_why),
+            "pager": lambda: self._of_one(self.desk.show_error),
             "copy.id": self._copy,
             "copy.cli": self._copy_cli,
         }
@@ -272,19 +278,12 @@ class DeadScreen(CockpitScreen):
             options = PlanOptions(limit=1) if canary else PlanOptions()
             self.desk.act(Intent(Action.RETRY, where, title, options, follow=canary))
 
-    def _why(self) -> None:
+    def _of_one(self, show: Callable[[UUID], None]) -> None:
         cause, job = self._cause(), self._job()
         if self._on_jobs and job is not None:
-            self.desk.show_why(job.id)
+            show(job.id)
         elif cause is not None:
-            self.desk.show_why(cause.sample[0])
-
-    def _pager(self) -> None:
-        cause, job = self._cause(), self._job()
-        if self._on_jobs and job is not None:
-            self.desk.show_error(job.id)
-        elif cause is not None:
-            self.desk.show_error(cause.sample[0])
+            show(cause.sample[0])
 
     def _copy(self) -> None:
         cause, job = self._cause(), self._job()

@@ -28,7 +28,7 @@ _FRESH_TICKS = 3
 
 class IncidentScreen(ListScreen[Stuck]):
     VIEW = "incident"
-    PANEL_ROWS = 6
+    PANEL_ROWS = 8
     HEAD_ROWS = 2
     BINDINGS = bindings_of("incident")
     NOUN = "line"

@@ -25,6 +25,10 @@ from ultijobs_tui.widgets.lines import Lines
 __all__ = ["Applied", "PlanDialog"]
 
 
+_AROUND: Final = 6
+"""Rows of a dialog besides the plan and the fields: its border, title, choices and the line that tells the keys."""
+_LEAST_ROWS: Final = 6
+_MOST_ROWS: Final = 18
 _VERBS: Final = {Action.OUTBOX_RETRY: "Stage again", Action.DRAIN_QUEUE: "Move"}
 _CLOSE: Final = {Action.CANCEL: "Keep"}
 """What leaves all as it is, where `Cancel` would be the act itself."""
@@ -176,7 +180,9 @@ class PlanDialog(Modal[Applied | None]):
             return
         self._show_keys()
         lines = self.query_one("#plan-lines", Lines)
-        lines.set_lines(plan_lines(plan, lines.size.width or 76))
+        most = min(_MOST_ROWS, max(_LEAST_ROWS, self.size.height - _AROUND - len(self.query(".field"))))
+        lines.styles.max_height = most
+        lines.set_lines(plan_lines(plan, lines.size.width or 76, most))
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         if event.widget.id != self._told_for:

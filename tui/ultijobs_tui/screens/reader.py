@@ -16,7 +16,8 @@ from ultijobs_tui.frame import Frame, Needs
 from ultijobs_tui.keymap import Keymap
 from ultijobs_tui.link import LinkState
 from ultijobs_tui.paging import page
-from ultijobs_tui.present.help import help_sections, sought
+from ultijobs_tui.paint import folded
+from ultijobs_tui.present.help import EXPLAINED_AT, help_sections, sought
 from ultijobs_tui.present.why import why_lines
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.table import Line, Span, Tone, line
@@ -151,6 +152,7 @@ class HelpDialog(TextDialog, inherit_bindings=False):
     def on_resize(self) -> None:
         """The window stays as it is while fewer lines are found."""
         self.query_one(VerticalScroll).styles.height = max(1, self.size.height - _AROUND)
+        self.call_after_refresh(self._fill_found)
 
     def on_key(self, event: Key) -> None:
         if event.is_printable and event.character is not None:
@@ -171,5 +173,11 @@ class HelpDialog(TextDialog, inherit_bindings=False):
         said = Span(f"search {self._sought}▏ ", Tone.ACCENT) if self._sought else Span("type to search ", Tone.MUTED)
         title = line(" ", Span(self._title, Tone.STRONG), right=(said,))
         self.query_one("#reader-title", Lines).set_lines([title])
-        self.fill(sought(self._sections, self._sought.strip()))
+        self._fill_found()
         self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def _fill_found(self) -> None:
+        """What a line says of its key is never cut: it goes on below its beginning."""
+        width = self.query_one("#reader-lines", Lines).size.width or self.size.width
+        found = sought(self._sections, self._sought.strip())
+        self.fill([part for each in found for part in folded(each, width, EXPLAINED_AT)])

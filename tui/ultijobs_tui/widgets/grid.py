@@ -13,8 +13,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ultijobs_tui.paint import fit, spread
-from ultijobs_tui.table import Row, Table, Tone
+from ultijobs_tui.paint import fit, folded, spread
+from ultijobs_tui.table import Line, Row, Table, Tone
 from ultijobs_tui.widgets.keeping import Cursor
 from ultijobs_tui.widgets.tones import ascii_of, ground_of, style_of
 
@@ -71,7 +71,7 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
             self._floor = []
         self.cursor.rows([row.key for row in table.rows])
         refitted = self._fit()
-        size = Size(self.size.width, max(len(table.rows), len(table.empty)) + 1)
+        size = Size(self.size.width, max(len(table.rows), len(self._said(self._width))) + 1)
         if size != self.virtual_size:
             self.virtual_size = size
             if self.styles.auto_dimensions:
@@ -163,12 +163,17 @@ class Grid(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _blank(self, y: int, width: int, base: Style) -> Strip:
-        if not 0 < y <= len(self._table.empty):
+        said = self._said(width)
+        if not 0 < y <= len(said):
             return Strip.blank(width, base)
-        spans = spread(self._table.empty[y - 1], width - _GUTTER)
+        spans = spread(said[y - 1], width - _GUTTER)
         segments = [Segment(" " * _GUTTER, base)]
         segments += [Segment(ascii_of(self, span.text), base + style_of(self, span.tone)) for span in spans]
         return Strip(segments).adjust_cell_length(width, base)
+
+    def _said(self, width: int) -> list[Line]:
+        """What stands in the place of rows."""
+        return [part for each in self._table.empty for part in folded(each, max(1, width - _GUTTER), 0)]
 
     def _fit(self) -> bool:
         self._fitted = self._width
