@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -56,6 +57,21 @@ async def test_a_retried_job_holds_its_key_again(harness: Harness) -> None:
     await retry(harness, [job_id])
     (answer,) = await harness.driver.enqueue([job(idempotency_key="k")])
     assert (answer.id, answer.deduped) == (job_id, True)
+
+
+async def test_a_retried_job_in_the_mode_not_running_holds_its_key_until_it_is_claimed(harness: Harness) -> None:
+    fields: dict[str, Any] = {"idempotency_key": "k", "unique": UniqueMode.NOT_RUNNING}
+    job_id = await stop(harness, JobState.DEAD, **fields)
+    running = await put_and_take(harness, **fields)
+    assert await retry(harness, [job_id]) == [(True, None)]
+    (waits,) = await harness.driver.enqueue([job(**fields)])
+    assert (waits.id, waits.deduped, waits.state) == (job_id, True, JobState.READY)
+    assert (await take_one(harness)).id == job_id
+    (fresh,) = await harness.driver.enqueue([job(**fields)])
+    assert not fresh.deduped
+    for held in (job_id, running.id):
+        await harness.driver.cancel([held], reason=None)
+        assert await retry(harness, [held]) == [(False, "X_JOB_DUPLICATE")]
 
 
 async def test_done_is_retried_only_when_asked(harness: Harness) -> None:

@@ -24,8 +24,9 @@ from tests.contract.moves import (
 )
 from tests.contract.moves import job as a_job
 from ultijobs._ids import new_id
+from ultijobs._queue.activity import ActivityEntry
 from ultijobs._queue.claims import ClaimAsk
-from ultijobs._queue.records import LIVE, Enqueued, JobState, Outcome, StopReason, UniqueMode
+from ultijobs._queue.records import LIVE, Enqueued, JobState, Outcome, RequeueAsk, StopReason, UniqueMode
 from ultijobs._queue.schedule import Arming
 from ultijobs._queue.steps import StepKind, StepStatus
 from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
@@ -40,7 +41,7 @@ from ultijobs.errors import (
     NotUndoable,
     WorkerUnknown,
 )
-from ultijobs.inspection import ANY, Action, Inspector, PlanOptions, StuckKind, Target, parse_where
+from ultijobs.inspection import ANY, Action, Inspector, PlanOptions, StuckKind, Target, parse_where, undone_by
 
 STOPPED = tuple(s for s in JobState if s not in LIVE)
 
@@ -767,6 +768,32 @@ async def test_a_retry_is_undone_by_its_id_and_says_of_each_job_why_not(harness:
     again = await inspector.plan(Action.UNDO, act.hex)
     assert again.warnings == ("2 of its 3 jobs were acted on again since; an act can be taken back for a day",)
     assert await inspector.find_act(act.hex[-8:]) == act
+
+
+async def test_an_undo_for_one_tenant_neither_counts_nor_names_jobs_of_another(
+    harness: Harness, inspector: Inspector
+) -> None:
+    mine, theirs = [await stop(harness, JobState.DEAD, tenant_id=tenant) for tenant in ("acme", "globex")]
+    act = (await inspector.apply(await inspector.plan(Action.RETRY, [mine, theirs]))).activity_id
+    plan = await inspector.plan(Action.UNDO, str(act), PlanOptions(tenant="acme"))
+    assert (plan.matched, plan.samples, plan.refused, plan.warnings) == (Count(1), (mine,), (), ())
+    outcome = await inspector.apply(plan)
+    assert (outcome.done, outcome.matched, outcome.refused) == ((mine,), 1, ())
+    assert (await row(harness, theirs)).state == "ready"
+    with pytest.raises(NotUndoable):
+        await inspector.plan(Action.UNDO, str(act), PlanOptions(tenant="acme"))
+
+
+async def test_an_act_whose_process_died_halfway_can_be_undone_as_far_as_it_came(
+    harness: Harness, inspector: Inspector
+) -> None:
+    ids = [await stop(harness, JobState.DEAD) for _ in range(2)]
+    act = await harness.driver.open_activity(ActivityEntry("ann", "tui", "retry", "state:dead", matched=2))
+    await harness.driver.requeue(RequeueAsk((ids[0],), act=act))
+    (told,) = await inspector.activity()
+    assert (told.done, told.finished_at) == (None, None)
+    assert undone_by(told, told.at) == f"ultijobs jobs undo {act}"
+    assert (await inspector.apply(await inspector.plan(Action.UNDO, str(act)))).done == (ids[0],)
 
 
 async def test_what_has_an_opposite_is_not_undone_by_its_id_and_what_is_not_there_is_unknown(

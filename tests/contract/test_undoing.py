@@ -13,7 +13,7 @@ from tests.contract.moves import end, job, put, put_and_take, record, row, step,
 from ultijobs._ids import new_id
 from ultijobs._queue.records import JobState, Outcome, RequeueAsk, UniqueMode
 from ultijobs._queue.steps import StepKind, StepStatus
-from ultijobs._queue.views import JobRow
+from ultijobs._queue.views import Count, JobRow
 
 HOUR = timedelta(hours=1)
 
@@ -195,3 +195,20 @@ async def test_jobs_of_another_tenant_and_those_that_an_act_did_not_touch_are_re
     assert await undone(harness, act, other, new_id()) == ["X_NOT_UNDOABLE"] * 2
     assert await harness.driver.undoing.jobs(act, after=theirs) == []
     assert await undone(harness, act, theirs, tenant="acme") == [None]
+
+
+@pytest.mark.parametrize("kind", ["retry", "cancel"])
+async def test_of_an_act_on_jobs_of_several_tenants_one_of_them_sees_its_own(harness: Harness, kind: str) -> None:
+    tenants = ("acme", "globex", None)
+    if kind == "retry":
+        mine, theirs, nobody = [await stop(harness, JobState.DEAD, tenant_id=one) for one in tenants]
+        act = await retried(harness, mine, theirs, nobody)
+    else:
+        mine, theirs, nobody = [await put(harness, tenant_id=one) for one in tenants]
+        act = await cancelled(harness, mine, theirs, nobody)
+    store = harness.driver.undoing
+    assert await store.jobs(act, tenant="acme") == [mine]
+    assert await store.jobs(act, tenant="globex") == [theirs]
+    assert (await store.count(act, tenant="acme")).value == 1
+    assert (await store.count(act, tenant="initech"), await store.jobs(act, tenant="initech")) == (Count(0), [])
+    assert await store.jobs(act) == sorted([mine, theirs, nobody])

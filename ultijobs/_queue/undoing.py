@@ -38,11 +38,13 @@ class Standing:
 
 
 class UndoStore(Protocol):
-    async def jobs(self, act: UUID, *, after: UUID | None = None, limit: int = 500) -> list[UUID]:
-        """Jobs of which `act` was the last to change them, by id."""
+    async def jobs(
+        self, act: UUID, *, after: UUID | None = None, limit: int = 500, tenant: str | None = None
+    ) -> list[UUID]:
+        """Jobs of which `act` was the last to change them, by id; with `tenant` those of that tenant alone."""
         ...
 
-    async def count(self, act: UUID, *, cap: int = 10_000) -> Count: ...
+    async def count(self, act: UUID, *, cap: int = 10_000, tenant: str | None = None) -> Count: ...
     async def foresee(self, act: UUID, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
         """What `undo` would answer now; nothing is locked or changed."""
         ...

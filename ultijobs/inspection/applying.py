@@ -192,7 +192,7 @@ async def _batches(driver: Driver, plan: Plan) -> AsyncGenerator[list[UUID]]:
 
 async def _page(driver: Driver, plan: Plan, after: UUID | None, limit: int) -> list[UUID]:
     if plan.target.act is not None:
-        return await driver.undoing.jobs(plan.target.act, after=after, limit=limit)
+        return await driver.undoing.jobs(plan.target.act, after=after, limit=limit, tenant=plan.options.tenant)
     return await driver.inspect.targets(plan.target.where or ANY, as_of=plan.as_of, after=after, limit=limit)
 
 

@@ -34,8 +34,11 @@ _OPPOSITES: Final = {
 
 
 def undone_by(row: ActivityRow, now: datetime) -> str | None:
-    """The command that takes an act back; None where none does: it changed nothing, or what it removed is gone."""
-    if not row.done or row.detail.get("exit"):
+    """The command that takes an act back; None where none does: it changed nothing, or what it removed is gone.
+
+    An act that was never closed may have changed something before its process died.
+    """
+    if row.done == 0 or row.detail.get("exit"):
         return None
     if row.action in _OPPOSITES:
         return shlex.join(["ultijobs", *_OPPOSITES[Action(row.action)], row.target.partition(":")[2]])
@@ -73,10 +76,13 @@ async def undo_plan(driver: Driver, target: Target, options: PlanOptions, as_of:
     row = await _act_row(driver, target.act)
     if row.action not in {Action.RETRY, Action.CANCEL}:
         raise NotUndoable(f"{row.action} of {row.target} is not taken back by its id", fix=undone_by(row, as_of))
-    matched = await driver.undoing.count(target.act, cap=_CAP)
+    matched = await driver.undoing.count(target.act, cap=_CAP, tenant=options.tenant)
     if not matched.value:
-        raise NotUndoable(f"{row.action} {row.id} changed nothing, was undone, or is more than a day old")
-    ids = await driver.undoing.jobs(target.act, limit=min(_LOOKED_AT, options.limit or _LOOKED_AT))
+        whose = "" if options.tenant is None else f" of tenant {options.tenant}"
+        raise NotUndoable(f"{row.action} {row.id} changed nothing{whose}, was undone, or is more than a day old")
+    ids = await driver.undoing.jobs(
+        target.act, limit=min(_LOOKED_AT, options.limit or _LOOKED_AT), tenant=options.tenant
+    )
     if options.limit is not None and matched.value > options.limit:
         matched = type(matched)(options.limit)
     answers = await driver.undoing.foresee(target.act, ids, tenant=options.tenant)
@@ -93,7 +99,7 @@ async def undo_plan(driver: Driver, target: Target, options: PlanOptions, as_of:
         refused=tuple(refusal_of(answer) for answer in answers if not answer.done),
         reruns=(),
         replays=(),
-        warnings=_warnings(row, matched.value),
+        warnings=() if options.tenant is not None else _warnings(row, matched.value),
         equivalent=equivalent(Action.UNDO, target, options, as_of),
     )
 

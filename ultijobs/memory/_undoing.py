@@ -22,13 +22,15 @@ class MemoryUndo:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def jobs(self, act: UUID, *, after: UUID | None = None, limit: int = 500) -> list[UUID]:
+    async def jobs(
+        self, act: UUID, *, after: UUID | None = None, limit: int = 500, tenant: str | None = None
+    ) -> list[UUID]:
         with self._store.lock:
-            return [job for job in self._of(act) if after is None or job > after][:limit]
+            return [job for job in self._of(act, tenant) if after is None or job > after][:limit]
 
-    async def count(self, act: UUID, *, cap: int = 10_000) -> Count:
+    async def count(self, act: UUID, *, cap: int = 10_000, tenant: str | None = None) -> Count:
         with self._store.lock:
-            found = len(self._of(act))
+            found = len(self._of(act, tenant))
             return Count(min(found, cap), "capped" if found > cap else "exact")
 
     async def foresee(self, act: UUID, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
@@ -45,8 +47,13 @@ class MemoryUndo:
         for job in [job for job, found in self._store.found.items() if found.at < limit]:
             del self._store.found[job]
 
-    def _of(self, act: UUID) -> list[UUID]:
-        return sorted(job for job, found in self._store.found.items() if found.act == act)
+    def _of(self, act: UUID, tenant: str | None) -> list[UUID]:
+        jobs = (job for job, found in self._store.found.items() if found.act == act)
+        return sorted(job for job in jobs if tenant is None or self._tenant(job) == tenant)
+
+    def _tenant(self, job: UUID) -> str | None:
+        row = self._store.find(job)
+        return None if row is None else row.tenant_id
 
     def _found(self, act: UUID, job: UUID) -> Found | None:
         found = self._store.found.get(job)

@@ -26,11 +26,19 @@ __all__ = ["COUNT", "ENDED", "FORGET", "JOBS", "LIVE", "STANDING", "STOPPED", "T
 _LIMIT: Final = 10.0
 _TRIES: Final = 3
 
-JOBS: Final = """\
-select u.job_id from {schema}.x_undo u
- where u.act = $1::uuid and ($2::uuid is null or u.job_id > $2::uuid) order by u.act, u.job_id limit $3::int"""
+_OF_TENANT: Final = """\
+(TENANT is null or exists (select from {schema}.x_jobs j where j.id = u.job_id and j.tenant_id = TENANT)
+  or exists (select from {schema}.x_jobs_done d where d.id = u.job_id and d.tenant_id = TENANT))"""
 
-COUNT: Final = "select count(*) from (select 1 from {schema}.x_undo u where u.act = $1::uuid limit $2::int) x"
+JOBS: Final = f"""\
+select u.job_id from {{schema}}.x_undo u
+ where u.act = $1::uuid and ($2::uuid is null or u.job_id > $2::uuid) and {_OF_TENANT.replace("TENANT", "$4::text")}
+ order by u.act, u.job_id limit $3::int"""
+
+COUNT: Final = f"""\
+select count(*) from (
+  select 1 from {{schema}}.x_undo u
+   where u.act = $1::uuid and {_OF_TENANT.replace("TENANT", "$3::text")} limit $2::int) x"""
 
 # $1 ids; $2 the act; $3 tenant or null; $4 how long acts are remembered
 STANDING: Final = """\
@@ -85,11 +93,13 @@ class PostgresUndo:
         self._reads: Final = reads
         self._sql: Final = sql
 
-    async def jobs(self, act: UUID, *, after: UUID | None = None, limit: int = 500) -> list[UUID]:
-        return [row["job_id"] for row in await self._reads.fetch(self._sql(JOBS), act, after, limit)]
+    async def jobs(
+        self, act: UUID, *, after: UUID | None = None, limit: int = 500, tenant: str | None = None
+    ) -> list[UUID]:
+        return [row["job_id"] for row in await self._reads.fetch(self._sql(JOBS), act, after, limit, tenant)]
 
-    async def count(self, act: UUID, *, cap: int = 10_000) -> Count:
-        found: int = await self._reads.fetchval(self._sql(COUNT), act, cap + 1)
+    async def count(self, act: UUID, *, cap: int = 10_000, tenant: str | None = None) -> Count:
+        found: int = await self._reads.fetchval(self._sql(COUNT), act, cap + 1, tenant)
         return Count(min(found, cap), "capped" if found > cap else "exact")
 
     async def foresee(self, act: UUID, ids: Sequence[UUID], *, tenant: str | None = None) -> list[ActResult]:
