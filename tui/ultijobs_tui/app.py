@@ -27,7 +27,7 @@ from ultijobs_tui.memory import Memory
 from ultijobs_tui.narrowing import tell_if_unknown
 from ultijobs_tui.navigation import NavigatingApp
 from ultijobs_tui.obeying import Obeying
-from ultijobs_tui.palette import KeyCommands
+from ultijobs_tui.palette import KeyCommands, Palette
 from ultijobs_tui.poller import Budget, Poller
 from ultijobs_tui.present.bars import Status
 from ultijobs_tui.recording import Recorder, Recording
@@ -125,6 +125,10 @@ class Cockpit(NavigatingApp):
     def on_app_focus(self) -> None:
         self.poller.blurred = False
         self.poller.poke()
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_leave(self) -> None:
         """Leaves; while an act is being applied it asks once."""

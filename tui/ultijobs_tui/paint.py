@@ -12,7 +12,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from ultijobs.inspection import inert
 from ultijobs_tui.table import Line, Span, Table
 
-__all__ = ["ASCII", "clean", "fit", "folded", "line_text", "spread", "table_text"]
+__all__ = ["ASCII", "clean", "fit", "folded", "line_text", "signs", "spread", "table_text"]
 
 ASCII: Final = str.maketrans(
     {
@@ -29,6 +29,15 @@ _WORDS: Final = re.compile(r"\S+\s*|\s+")
 def clean(text: str) -> str:
     """`text` on one line, with nothing in it that a terminal obeys."""
     return inert(text, line=True)
+
+
+def signs(text: str) -> str:
+    """`text` where each character that could act on a terminal is one visible sign, so that positions stay."""
+    return "".join(one if inert(one, line=True) == one else _sign(one) for one in text)
+
+
+def _sign(active: str) -> str:
+    return chr(0x2400 + ord(active)) if active < " " else "\ufffd"
 
 
 def fit(

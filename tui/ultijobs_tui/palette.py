@@ -6,14 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.widgets import OptionList
 
 from ultijobs_tui.actions import KeyAction, all_keys
 from ultijobs_tui.grammar import VERBS, Command, commands
 from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.theme import theme_names
 
-__all__ = ["KeyCommands"]
+__all__ = ["KeyCommands", "Palette"]
 
 _FIRST: Final = 1_000_000.0
 """Before all that merely looks alike: a score has no upper end."""
@@ -23,6 +24,14 @@ class Obeys(Protocol):
     """The part of the cockpit that does what was typed."""
 
     def obey(self, command: Command) -> None: ...
+
+
+class Palette(CommandPalette):
+    """Textual's own, whose list fails on a key for a page while a small terminal leaves it no room for a line."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(OptionList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class KeyCommands(Provider):

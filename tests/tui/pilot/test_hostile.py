@@ -14,6 +14,8 @@ from tests.tui.fake import FakeSource
 from ultijobs.inspection import BackfillState, Blocked, JobPage, Leader, OutboxPage, OutboxState, Snapshot
 from ultijobs_tui.paint import clean, fit, spread
 from ultijobs_tui.table import line
+from ultijobs_tui.widgets.field import Field
+from ultijobs_tui.widgets.filterbar import FilterBar
 
 NASTY = st.text(alphabet=st.sampled_from("ab[]/=\\\x1b\x07\r\n\t\x00\x9b漢字🙂é\u0301\u202e\u200b{}%s$ "), max_size=60)
 
@@ -102,6 +104,14 @@ async def test_hostile_names_and_errors_are_shown_as_they_are(texts: list[str]) 
     assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in seen)
     for text in texts[:5]:
         assert clean(text)[:8].strip() in seen
+
+
+async def test_a_filter_by_a_hostile_name_is_shown_inert_and_still_means_that_name() -> None:
+    name = "a\x1b]0;owned\x07\x9b\u202eb"
+    async with driving() as driver:
+        driver.app.screen.query_one(FilterBar).open(f"queue:{name}")
+        await driver.sees("queue:a␛]0;owned␇��b")
+        assert driver.app.screen.query_one(Field).value == f"queue:{name}"
 
 
 async def test_markup_is_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual.widgets import OptionList
 
 from tests.tui import data
 from tests.tui.driving import driving
@@ -85,6 +86,18 @@ async def test_the_palette_knows_every_action_by_name() -> None:
         await driver.sees("every queue with its state")
         await driver.press("enter")
         await driver.sees("[2 Queues]")
+
+
+async def test_a_palette_without_room_for_a_line_survives_every_key() -> None:
+    async with driving() as driver:
+        await driver.press("colon")
+        await driver.until(lambda: driver.app.screen.query_one(OptionList).option_count)
+        await driver.press("down", "down")
+        await driver.pilot.resize_terminal(10, 3)
+        await driver.press("pageup", "pagedown", "down", "up")
+        await driver.pilot.resize_terminal(120, 36)
+        await driver.press("pagedown", "escape")
+        await driver.sees("[1 Incident]")
 
 
 async def test_leaving_while_an_act_is_applied_asks_once() -> None:

@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.table import Span, Tone, line
+from ultijobs_tui.widgets.field import Field
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["AskDialog"]
@@ -33,7 +34,7 @@ class AskDialog(Modal[str | None]):
             yield Lines(id="ask-title")
             with Horizontal(classes="field"):
                 yield Lines(id="ask-label", classes="label")
-                yield Input(self._value, id="answer", compact=True, select_on_focus=False)
+                yield Field(self._value, id="answer", compact=True, select_on_focus=False)
             if self._doubt:
                 yield Lines(id="ask-doubt")
             yield Lines(id="ask-hint")

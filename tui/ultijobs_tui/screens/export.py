@@ -16,6 +16,7 @@ from ultijobs_tui.screens.base import CockpitScreen
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.sheet import FORMATS, Sheet, default_name, format_of, render, save, sheet_of
 from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.field import Field
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["ExportDialog", "shown_sheet"]
@@ -47,7 +48,7 @@ class ExportDialog(Modal[Path | None]):
             yield Lines(id="export-lines", classes="panel")
             with Horizontal(classes="field"):
                 yield Lines(id="path-label", classes="label")
-                yield Input(default_name(self._sheet), id="path", compact=True, select_on_focus=False)
+                yield Field(default_name(self._sheet), id="path", compact=True, select_on_focus=False)
             yield Lines(id="export-hint")
 
     def on_mount(self) -> None:

@@ -20,6 +20,7 @@ from ultijobs_tui.link import explain
 from ultijobs_tui.present.plan import confirm_word, plan_lines, takes_reason
 from ultijobs_tui.screens.modal import Modal
 from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.field import Field
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["Applied", "PlanDialog"]
@@ -86,7 +87,7 @@ class PlanDialog(Modal[Applied | None]):
             if takes_reason(self.plan):
                 with Horizontal(classes="field"):
                     yield Lines(id="reason-label", classes="label")
-                    yield Input(
+                    yield Field(
                         id="reason",
                         compact=True,
                         select_on_focus=False,
@@ -95,13 +96,13 @@ class PlanDialog(Modal[Applied | None]):
             if self.plan.action is Action.PAUSE:
                 with Horizontal(classes="field"):
                     yield Lines(id="for-label", classes="label")
-                    yield Input(
+                    yield Field(
                         id="for", compact=True, select_on_focus=False, placeholder="30m, 2h … (empty: until resumed)"
                     )
             if self._paced:
                 with Horizontal(classes="field"):
                     yield Lines(id="pace-label", classes="label")
-                    yield Input(
+                    yield Field(
                         id="pace", compact=True, select_on_focus=False, placeholder="500/1s … (empty: no pause)"
                     )
             if self.plan.action is Action.DRAIN_WORKER:
@@ -112,7 +113,7 @@ class PlanDialog(Modal[Applied | None]):
                 yield Button(_CLOSE.get(self.plan.action, "Cancel"), id="cancel", compact=True)
                 if self._word is not None:
                     yield Lines(id="word-label", classes="label")
-                    yield Input(id="word", compact=True, select_on_focus=False)
+                    yield Field(id="word", compact=True, select_on_focus=False)
                 yield Button(self._verb, id="apply", compact=True, disabled=bool(self._word) or self._refused)
             yield Lines(id="plan-hint")
 

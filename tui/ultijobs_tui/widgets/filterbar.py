@@ -11,12 +11,13 @@ from textual.message import Message
 from textual.widgets import Input
 
 from ultijobs_tui.table import Line, Span, Tone, line
+from ultijobs_tui.widgets.field import Field
 from ultijobs_tui.widgets.lines import Lines
 
 __all__ = ["FilterBar"]
 
 
-class _Field(Input):
+class _Line(Field):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
     ALLOW_SELECT = False
 
@@ -44,10 +45,10 @@ class FilterBar(Horizontal):
     def compose(self) -> ComposeResult:
         yield Lines(id="crumb")
         yield Lines(id="filter-label")
-        yield _Field(id="filter-input", compact=True, select_on_focus=False)
+        yield _Line(id="filter-input", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        self.query_one(_Field).cursor_blink = False
+        self.query_one(_Line).cursor_blink = False
         self.query_one("#filter-label", Lines).set_lines([line(" ", Span("filter ", Tone.KEY))])
 
     @property
@@ -58,7 +59,7 @@ class FilterBar(Horizontal):
         self.query_one("#crumb", Lines).set_lines([text])
 
     def open(self, text: str) -> None:
-        field = self.query_one(_Field)
+        field = self.query_one(_Line)
         field.value = text
         field.cursor_position = len(text)
         self.add_class("-open")
@@ -76,5 +77,5 @@ class FilterBar(Horizontal):
         event.stop()
         self.post_message(self.Applied(event.value))
 
-    def on__field_left(self) -> None:
+    def on__line_left(self) -> None:
         self.post_message(self.Closed())
