@@ -18,6 +18,8 @@ def main() -> None:
             raise
         sys.stderr.write("the command line needs typer, which is not installed\nfix: pip install --upgrade ultijobs\n")
         sys.exit(4)
+    except KeyboardInterrupt:
+        sys.exit(130)
     gc.freeze()
     gc.enable()
     app()

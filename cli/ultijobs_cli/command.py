@@ -19,7 +19,7 @@ from ultijobs_cli.help import Command
 from ultijobs_cli.render import Screen
 from ultijobs_cli.report import CommandFailed, Finding, Report
 
-__all__ = ["Invocation", "command", "group_body"]
+__all__ = ["Invocation", "command", "group_body", "interrupted"]
 
 Answer = Report | Coroutine[Any, Any, Report]
 Body = Callable[..., Answer]
@@ -90,6 +90,13 @@ def _refuse_misplaced(ctx: typer.Context, own: Sequence[inspect.Parameter], valu
             raise typer.BadParameter(f"belongs after the command, as in {right}", param_hint=flag)
 
 
+def interrupted(error: BaseException | None) -> bool:
+    """True for ctrl-c, also where an import has made another error of it, as Python 3.11 does while a class is made."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
+
+
 def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
     if call.flags.log_format is not None:
         _log.configure(call.flags.log_format)
@@ -103,6 +110,9 @@ def _answer(call: Invocation, body: Callable[[], Answer]) -> int:
     except KeyboardInterrupt:
         report = Report("interrupted", exit_code=ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the last net: whatever it is has a code and a line to read
+        if interrupted(error):
+            call.screen.show(call.command, Report("interrupted", exit_code=ExitCode.INTERRUPTED))
+            return ExitCode.INTERRUPTED
         if call.flags.log_format is not None:
             _log.emit(logging.ERROR, "cli.unexpected", f"{call.command} failed", exc_info=error)
         unexpected = CliUnexpected(f"{type(error).__qualname__}: {error}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ultijobs._connect import driver_for
 from ultijobs.errors import AppUnusable, CliBadFlag, DriverUnavailable, UltijobsError
-from ultijobs_cli.command import Invocation
+from ultijobs_cli.command import Invocation, interrupted
 from ultijobs_cli.exit_codes import ExitCode
 from ultijobs_cli.flags import Flags
 from ultijobs_cli.report import CommandFailed
@@ -56,6 +56,8 @@ def _module(call: Invocation, name: str) -> ModuleType:
     except UltijobsError as error:
         raise CommandFailed.because(error, exit_code=ExitCode.CANNOT_START, at=name) from error
     except (Exception, SystemExit) as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from error
         call.screen.note(_trace(error), "dim")
         place = _place(error)
         cause = f"importing {name} raised {type(error).__qualname__}: {error}" + (f" ({place})" if place else "")

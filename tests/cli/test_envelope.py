@@ -89,8 +89,11 @@ def test_an_error_that_nothing_expected_is_exit_1_with_a_code(
     assert "hunter2" not in answer.out + answer.err
 
 
-def test_an_interruption_is_exit_130(queue: Cli, seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_interruption_is_exit_130(queue: Cli, seeds: Seeds, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
     async def interrupted(_self: Inspector) -> None:
+        if wrapped:  # As an import does it whose class was being made.
+            raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Inspector, "queues", interrupted)

@@ -46,3 +46,20 @@ def test_a_missing_typer_is_named_in_a_sentence(tmp_path: Path) -> None:
     assert run.returncode == 4
     assert "needs typer" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_ctrl_c_while_the_command_line_is_imported_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    script = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "ultijobs_cli.root":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from ultijobs_cli.__main__ import main
+main()
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=Shop(tmp_path, None).env, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout + run.stderr) == (130, "")
