@@ -112,5 +112,6 @@ app = App(
     jobs=[audit, closing, incidents, labels, rescans],
     tasks=[rescans],
     lifespan=services,
+    limits=incidents.LIMITS,
     classify={json.JSONDecodeError: "terminal"},
 )

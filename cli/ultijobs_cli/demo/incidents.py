@@ -7,14 +7,27 @@ import json
 import os
 import signal
 import socket
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from ultijobs import Context as JobContext
-from ultijobs import RetryPolicy, Step, job
+from ultijobs import Limits, RetryPolicy, Step, job
 
-__all__ = ["Document", "Ticket", "export_catalogue", "fetch_index", "import_document", "load_plugin", "send_reminder"]
+__all__ = [
+    "LIMITS",
+    "Document",
+    "Ticket",
+    "export_catalogue",
+    "fetch_index",
+    "import_document",
+    "load_plugin",
+    "mirror_release",
+    "send_reminder",
+]
+
+LIMITS: Final = Limits(per_tenant=2)
+"""Each process runs so many jobs of a tenant at once. Whoever enqueues needs them as well as whoever runs."""
 
 
 class Ticket(BaseModel):
@@ -89,6 +102,21 @@ async def export_catalogue(ctx: JobContext[Any]) -> None:
     total = 600
     for done in range(total):
         ctx.progress(done, total, "pages")
+        await asyncio.sleep(1)
+
+
+@job(
+    Ticket,
+    idempotency_key=lambda ticket: f"mirror:{ticket.number}",
+    tenant=lambda _: "team-slow",
+    queue="mirrors",
+    timeout="30m",
+)
+async def mirror_release(ctx: JobContext[Any]) -> None:
+    """One of many slow ones of a tenant: most of them wait at its limit, and hold nobody else up."""
+    total = 300
+    for done in range(total):
+        ctx.progress(done, total, "files")
         await asyncio.sleep(1)
 
 

@@ -34,5 +34,6 @@ async def enqueue_incidents(app: App[None], ledger: Ledger) -> None:
     ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.fetch_index, tickets)]
     documents = [incidents.Document(number=number, body='{"title": "unfinished') for number in range(1, 6)]
     ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.import_document, documents)]
+    ledger.ids += [answer.id for answer in await app.enqueue_many(incidents.mirror_release, tickets)]
     for handle in (incidents.load_plugin, incidents.export_catalogue, incidents.send_reminder):
         ledger.ids.append((await app.enqueue(handle, incidents.Ticket(number=1))).id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from ultijobs import App
-from ultijobs.errors import AppUnusable
+from ultijobs.errors import AppUnusable, DriverUnavailable
 from ultijobs.postgres.embedded import EmbeddedServer
 from ultijobs.postgres.migrate import migrate, migrations
 from ultijobs_cli.demo import audit, closing, home, incidents, labels, outcome, rounds
@@ -67,6 +67,7 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
         directory = stack.enter_context(home.locked(options.directory or kept_home()))
         tell(f"starting PostgreSQL in {directory}")
         url = await stack.enter_async_context(database(directory))
+        stack.enter_context(gone(directory))
         connection = await asyncpg.connect(url)
         stack.push_async_callback(connection.close)
         for table in TABLES:
@@ -74,7 +75,8 @@ async def run(options: Options, *, tell: Tell, screen: Screen | None = None) -> 
         started_at = await connection.fetchval("select now()")
         ledger, first_round = rounds.Ledger(), await outcome.last_round(connection) + 1
         async with fleet(url, workers=options.workers, log=directory / "worker.log") as running:
-            app = await stack.enter_async_context(App(jobs=[audit, closing, incidents, labels], driver=url))
+            jobs = [audit, closing, incidents, labels]
+            app = await stack.enter_async_context(App(jobs=jobs, driver=url, limits=incidents.LIMITS))
             stage = Stage(app, url, connection, running, ledger, first_round, tell)
             tell(f"{options.workers} workers start; their log is {running.log}")
             await working(stage, options.workers, started_at)
@@ -107,6 +109,16 @@ async def database(directory: Path) -> AsyncGenerator[str]:
         yield url
     finally:
         await asyncio.to_thread(server.stop)
+
+
+@contextmanager
+def gone(directory: Path) -> Generator[None]:
+    """Raises `DriverUnavailable` for whatever a server that went away makes of a statement."""
+    try:
+        yield
+    except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, ConnectionError) as error:
+        cause = f"the PostgreSQL of the demo, in {directory}, has gone away: {error}"
+        raise DriverUnavailable(cause, fix="run ultijobs demo again: it goes on with what was stored") from error
 
 
 async def perform(stage: Stage, options: Options, url: str, screen: Screen | None) -> None:
