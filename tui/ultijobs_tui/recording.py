@@ -107,12 +107,12 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         try:
-            size = path.stat().st_size
-            if size > _MOST_BYTES:
-                raise _unusable(path, f"is {size:,} bytes long; a recording ends at {_MOST_BYTES:,}")
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)  # a pipe or a device has no length to be asked for
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from error
+        if len(data) > _MOST_BYTES:
+            raise _unusable(path, f"is too long: a recording ends at {_MOST_BYTES:,} bytes")
         head, *lines = data.split(b"\n")
         self.title = _head(path, head)
         self._lines = lines[:-1]  # what follows the last line feed was cut while it was written

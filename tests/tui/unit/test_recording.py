@@ -6,6 +6,7 @@ import json
 import stat
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -91,8 +92,9 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path, monkeypatch)
         Recording(tmp_path / "nothing")
     recorded(tmp_path / "r")
     monkeypatch.setattr(recording, "_MOST_BYTES", 1000)
-    with pytest.raises(Invariant, match="a recording ends at 1,000"):
-        Recording(tmp_path / "r")
+    for endless in (tmp_path / "r", Path("/dev/zero")):
+        with pytest.raises(Invariant, match="a recording ends at 1,000"):
+            Recording(endless)
 
 
 def test_a_damaged_moment_is_an_error_of_that_moment_alone(tmp_path) -> None:
