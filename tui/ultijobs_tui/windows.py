@@ -93,7 +93,7 @@ class WindowsApp(TonedApp):
             return upcoming_text(await self.source.task(task))
 
         title = f"Upcoming of {task}"
-        self.run_worker(self._read(title, read(), self.page_text), group="read", exit_on_error=False)
+        self.run_worker(self._read(title, read(), self.read_text), group="read", exit_on_error=False)
 
     async def _read(self, title: str, read: Coroutine[None, None, str], show: Callable[[str, str], None]) -> None:
         try:

@@ -97,8 +97,8 @@ async def _act(
 ) -> Report:
     text = " ".join(where or ()).strip()
     if bool(ids) == bool(text):
-        told = "both ids and --where" if ids else "neither an id nor a filter"
-        raise options.bad("--where", f"{told} were given", "give ids, or --where with at least one word")
+        told = "both ids and --where were given" if ids else "neither an id nor a filter was given"
+        raise options.bad("--where", told, "give ids, or --where with at least one word")
     target: Target
     refused: list[Unknown] = []
     async with inspector(call, actor=actor) as api:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 from tests.tui import data
 from tests.tui.driving import driving
@@ -223,3 +224,14 @@ async def test_a_deep_link_opens_the_queue() -> None:
 async def test_a_theme_is_taken_from_the_start() -> None:
     async with driving(settings=Settings(theme="ansi-light")) as driver:
         assert driver.app.theme == "ansi-light"
+
+
+async def test_a_long_line_of_an_input_is_shown_to_its_end() -> None:
+    class Long(FakeSource):
+        async def input(self, id: UUID) -> str | None:
+            return '{"note": "' + "a word and another " * 12 + 'and the end"}'
+
+    async with driving(Long(), Settings(job=str(data.uid(1))), size=(80, 24)) as driver:
+        await driver.sees("3 recorded")
+        await driver.press("i")
+        await driver.sees('and the end"')

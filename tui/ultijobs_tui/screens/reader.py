@@ -43,6 +43,8 @@ class TextDialog(Modal[None]):
     """Lines to scroll through; `y` copies the text, `o` shows it in the operator's pager. `note` is told below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+    HANG: ClassVar[int] = 3
+    """Where a line that does not fit goes on below its beginning."""
 
     def __init__(self, title: str, lines: Sequence[Line], text: str, note: str = "") -> None:
         super().__init__()
@@ -74,9 +76,16 @@ class TextDialog(Modal[None]):
     def on_resize(self) -> None:
         """The text scrolls; title, hint and border stay in sight."""
         self.query_one(VerticalScroll).styles.max_height = max(1, self.size.height - _AROUND)
+        self.call_after_refresh(self._refill)
 
     def fill(self, lines: Sequence[Line]) -> None:
-        self.query_one("#reader-lines", Lines).set_lines(lines)
+        self._lines = lines
+        self._refill()
+
+    def _refill(self) -> None:
+        shown = self.query_one("#reader-lines", Lines)
+        width = shown.size.width or self.size.width
+        shown.set_lines([part for each in self._lines for part in folded(each, width, self.HANG)])
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -136,6 +145,7 @@ class HelpDialog(TextDialog, inherit_bindings=False):
         Binding("pageup", "scroll('page_up')", show=False),
         Binding("backspace", "shorten", show=False),
     ]
+    HANG = EXPLAINED_AT
 
     def __init__(self, view: str, refusal: Callable[[KeyAction], str | None], keys: Keymap) -> None:
         self._sections = help_sections(view, refusal, keys)
@@ -152,7 +162,7 @@ class HelpDialog(TextDialog, inherit_bindings=False):
     def on_resize(self) -> None:
         """The window stays as it is while fewer lines are found."""
         self.query_one(VerticalScroll).styles.height = max(1, self.size.height - _AROUND)
-        self.call_after_refresh(self._fill_found)
+        self.call_after_refresh(self._refill)
 
     def on_key(self, event: Key) -> None:
         if event.is_printable and event.character is not None:
@@ -173,11 +183,5 @@ class HelpDialog(TextDialog, inherit_bindings=False):
         said = Span(f"search {self._sought}▏ ", Tone.ACCENT) if self._sought else Span("type to search ", Tone.MUTED)
         title = line(" ", Span(self._title, Tone.STRONG), right=(said,))
         self.query_one("#reader-title", Lines).set_lines([title])
-        self._fill_found()
+        self.fill(sought(self._sections, self._sought.strip()))
         self.query_one(VerticalScroll).scroll_home(animate=False)
-
-    def _fill_found(self) -> None:
-        """What a line says of its key is never cut: it goes on below its beginning."""
-        width = self.query_one("#reader-lines", Lines).size.width or self.size.width
-        found = sought(self._sections, self._sought.strip())
-        self.fill([part for each in found for part in folded(each, width, EXPLAINED_AT)])
