@@ -31,6 +31,7 @@ from ultijobs._queue.schedule import Arming
 from ultijobs._queue.steps import StepKind, StepStatus
 from ultijobs._queue.telling import CatalogEntry, WorkerBeat, WorkerOrder
 from ultijobs._queue.views import Count, WaitingOn
+from ultijobs._text import unstorable
 from ultijobs.errors import (
     ActUnknown,
     DeclarationUnknown,
@@ -794,6 +795,22 @@ async def test_an_act_whose_process_died_halfway_can_be_undone_as_far_as_it_came
     assert (told.done, told.finished_at) == (None, None)
     assert undone_by(told, told.at) == f"ultijobs jobs undo {act}"
     assert (await inspector.apply(await inspector.plan(Action.UNDO, str(act)))).done == (ids[0],)
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\ud800b", "x" * 100_000])
+async def test_what_an_operator_says_is_stored_whatever_is_in_it_and_a_name_that_nothing_can_have_is_refused(
+    harness: Harness, text: str
+) -> None:
+    ops = Inspector(harness.driver, actor=text, source="cli")
+    waiting = await put(harness)
+    await ops.apply(await ops.plan(Action.CANCEL, [waiting], PlanOptions(reason=text)))
+    await ops.apply(await ops.plan(Action.PAUSE, "mail", PlanOptions(reason=text)))
+    for told in await ops.activity():
+        said = (told.actor, told.reason or "", told.equivalent or "")
+        assert all(unstorable(each) is None and len(each) < 5_000 for each in said)
+    for action in (Action.PAUSE, Action.DRAIN_WORKER, Action.START_BACKFILL):
+        with pytest.raises(Invariant):
+            await ops.plan(action, text)
 
 
 async def test_what_has_an_opposite_is_not_undone_by_its_id_and_what_is_not_there_is_unknown(

@@ -14,6 +14,7 @@ from ultijobs.errors import JobDuplicate
 from ultijobs.inspection.applying import Actor
 from ultijobs.inspection.commands import equivalent, target_text
 from ultijobs.inspection.models import Action, ActOutcome, Plan, PlanOptions, Refusal, Target
+from ultijobs.inspection.said import reason_of
 
 __all__ = ["Ask", "apply_task", "run_task", "task_plan"]
 
@@ -63,6 +64,7 @@ async def run_task(driver: Driver, actor: Actor, name: str, ask: Ask, *, reason:
 async def _run(
     driver: Driver, actor: Actor, name: str, ask: Ask, reason: str | None
 ) -> tuple[list[Enqueued], UUID, datetime]:
+    reason = reason_of(reason)
     target, options = Target(task=name), PlanOptions(reason=reason)
     entry = ActivityEntry(
         actor=actor.name,

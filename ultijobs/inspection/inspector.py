@@ -34,6 +34,7 @@ from ultijobs._queue.views import (
     WorkerRow,
 )
 from ultijobs._queue.where import ANY, Field, Where
+from ultijobs._text import clip
 from ultijobs.errors import ActUnknown, Invariant, JobUnknown
 from ultijobs.inspection.applying import Actor, apply_plan
 from ultijobs.inspection.backfilled import Backfilled
@@ -59,6 +60,7 @@ from ultijobs.inspection.pruned import Pruned
 from ultijobs.inspection.publishing import publish
 from ultijobs.inspection.redaction import patterns_of, redact, redact_output
 from ultijobs.inspection.references import only, tail_of, too_short, whole_id
+from ultijobs.inspection.said import MOST_ACTOR, reason_of
 from ultijobs.inspection.scheduled import Scheduled
 from ultijobs.inspection.staged import MOST_ROWS, Staged
 from ultijobs.inspection.undoing import find_act
@@ -83,7 +85,7 @@ class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
         """`driver` is open already. `actor` is who acts, by default login@host; `source` is `cli`, `tui` or `api`."""
         self._driver = driver
         self._store = driver.inspect
-        self._actor = Actor(actor or _login(), source)
+        self._actor = Actor(clip(actor or _login(), MOST_ACTOR), source)
 
     @classmethod
     @asynccontextmanager
@@ -254,7 +256,7 @@ class Inspector(Scheduled, Backfilled, Staged, Examined, Pruned):
 
         Raises `PayloadInvalid` for what cannot be stored or is larger than 1 MiB, `Invariant` for no name or key.
         """
-        return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason)
+        return await publish(self._driver, self._actor, event, payload, key=key, ttl=ttl, reason=reason_of(reason))
 
     async def plan(
         self, action: Action, target: Target | str | Sequence[UUID], options: PlanOptions | None = None

@@ -21,6 +21,7 @@ from ultijobs.inspection.models import LOOKED_AT, Action, Plan, PlanOptions, Ref
 from ultijobs.inspection.move_plans import MOVED_STATES, move_plan
 from ultijobs.inspection.outbox import staged_plan
 from ultijobs.inspection.refusals import Reviewed, review
+from ultijobs.inspection.said import reason_of, refuse_names
 from ultijobs.inspection.starting import Forecast, foresee
 from ultijobs.inspection.undoing import act_id, undo_plan
 from ultijobs.inspection.unheard import unheard
@@ -60,6 +61,7 @@ def target_of(action: Action, given: Target | str | Sequence[UUID], options: Pla
     elif not isinstance(given, Target):
         given = Target(ids=tuple(given))
     _check(action, given)
+    refuse_names(given)
     if given.where is None:
         return replace(given, ids=tuple(dict.fromkeys(given.ids)))
     where = given.where
@@ -81,6 +83,7 @@ async def make_plan(driver: Driver, action: Action, target: Target, options: Pla
     if options.as_of is not None and options.as_of.tzinfo is None:
         raise Invariant(f"as_of is {options.as_of}, without a zone", fix="give an aware datetime")
     as_of = options.as_of or await driver.inspect.now()
+    options = replace(options, reason=reason_of(options.reason))
     if options.from_step is not None and options.only_step is not None:
         raise Invariant("from_step and only_step exclude each other", fix="give one of them")
     if action in _ELSEWHERE:

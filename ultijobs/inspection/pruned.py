@@ -21,6 +21,7 @@ from ultijobs._retention.declared import declared as milliseconds_of
 from ultijobs._retention.declared import windows_in
 from ultijobs._retention.sweeping import sweep
 from ultijobs.inspection.applying import Actor, write_result
+from ultijobs.inspection.said import reason_of
 
 __all__ = ["Expired", "KeptRow", "PruneOutcome", "Pruned"]
 
@@ -106,6 +107,7 @@ class Pruned:
 
         Each batch stays done whatever happens after it; `stop` is asked after each.
         """
+        reason = reason_of(reason)
         entry = ActivityEntry(
             actor=self._actor.name,
             source=self._actor.source,
