@@ -117,8 +117,8 @@ def gone(directory: Path) -> Generator[None]:
     try:
         yield
     except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, ConnectionError) as error:
-        cause = f"the PostgreSQL of the demo, in {directory}, has gone away: {error}"
-        raise DriverUnavailable(cause, fix="run ultijobs demo again: it goes on with what was stored") from error
+        cause = f"the PostgreSQL of the demo, in {directory}, has gone away; what was stored is kept: {error}"
+        raise DriverUnavailable(cause, fix="ultijobs demo") from error
 
 
 async def perform(stage: Stage, options: Options, url: str, screen: Screen | None) -> None:
