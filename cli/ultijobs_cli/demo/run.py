@@ -117,7 +117,7 @@ def gone(directory: Path) -> Generator[None]:
     try:
         yield
     except (asyncpg.InterfaceError, asyncpg.PostgresConnectionError, ConnectionError) as error:
-        cause = f"the PostgreSQL of the demo, in {directory}, has gone away; what was stored is kept: {error}"
+        cause = f"the PostgreSQL of the demo, in {directory}, has gone away: {error}; what was stored is kept"
         raise DriverUnavailable(cause, fix="ultijobs demo") from error
 
 
